@@ -1,0 +1,10 @@
+# The tier is the file: *_avx2.cpp and *_avx512.cpp are compiled for their instruction sets, *_portable.cpp for the
+# baseline. A tier's file includes shared bodies (*-inl.h), which put everything into the namespace RAFTER_TIER, so that
+# no function compiled for one tier can be linked into another.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  file(GLOB avx2_sources CONFIGURE_DEPENDS ${source_dir}/*_avx2.cpp)
+  set_source_files_properties(${avx2_sources} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;-mbmi2;-O3")
+  file(GLOB avx512_sources CONFIGURE_DEPENDS ${source_dir}/*_avx512.cpp)
+  set_source_files_properties(${avx512_sources} PROPERTIES COMPILE_OPTIONS
+    "-mavx2;-mfma;-mf16c;-mbmi2;-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vbmi;-mavx512vnni;-mavx512bf16;-O3;-mprefer-vector-width=512")
+endif()

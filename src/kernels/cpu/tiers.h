@@ -1,0 +1,24 @@
+// What each tier's files add to its kernel table. One function per op family and tier; the file's suffix is
+// the tier.
+#pragma once
+
+#include "kernels/op/kernel_table.h"
+
+namespace rafter::kernels {
+
+// Rows: embed, rms_norm, rope_angles, rope, rope_append, kv_append, swiglu, add, select_rows.
+void add_row_kernels_portable(KernelTable&);
+void add_row_kernels_avx2(KernelTable&);
+void add_row_kernels_avx512(KernelTable&);
+
+// attention, row_attention, attention_scratch.
+void add_attention_kernels_portable(KernelTable&);
+void add_attention_kernels_avx2(KernelTable&);
+void add_attention_kernels_avx512(KernelTable&);
+
+// matmul, fused_matmul, supports_format, matmul_kernel_name, matmul_scratch.
+void add_matmul_kernels_portable(KernelTable&);
+void add_matmul_kernels_avx2(KernelTable&);
+void add_matmul_kernels_avx512(KernelTable&);
+
+}  // namespace rafter::kernels
