@@ -1,0 +1,94 @@
+// An engine: one model bound to one checkpoint on one back end, and the step that runs ragged rows through it.
+//
+//   RAFTER_ASSIGN(auto checkpoint, format::Checkpoint::open(path));
+//   RAFTER_ASSIGN(auto engine, Engine::open(std::make_shared<const format::Checkpoint>(std::move(checkpoint)), {}));
+//   RAFTER_ASSIGN(int32_t sequence, engine->create_sequence());
+//   RAFTER_TRY(engine->step(rows));               // prompt rows, decode rows, of any sequences, mixed
+//   std::span<const float> logits = engine->logits(0);
+//
+// Not thread-safe: one caller drives an engine. Two engines in one process are independent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "format/checkpoint.h"
+#include "model/model.h"
+#include "plan/plan.h"
+
+namespace rafter::engine {
+
+enum class ExecutorKind { cpu, reference };
+
+struct EngineOptions {
+  ExecutorKind executor = ExecutorKind::cpu;
+  int threads = 0;            // 0: every core this process may use
+  bool precise = false;       // fp32-accurate products and an fp32 cache
+  bool fuse = true;           // false: run the plan as emitted
+  int64_t context_limit = 0;  // positions per sequence; 0: the model's own maximum
+  int64_t cache_bytes = 0;    // cap of the block store; 0: a share of the machine's memory
+  int max_sequences = 64;
+  int row_capacity = 512;     // most rows in one step; a power of two
+};
+
+// One token of one sequence.
+struct Row {
+  int32_t token = 0;
+  int32_t position = 0;
+  int32_t sequence = 0;
+  bool wants_logits = false;
+  int32_t visible_from = 0;  // sees positions visible_from … position
+};
+
+class Engine {
+ public:
+  // Errors: the checkpoint's (missing tensor, wrong shape, unsupported architecture or format), out_of_memory.
+  static base::Result<std::unique_ptr<Engine>> open(std::shared_ptr<const format::Checkpoint> checkpoint,
+                                                    EngineOptions options);
+  ~Engine();
+
+  const model::Model& model() const;
+  const EngineOptions& options() const;  // with every default filled in
+  int64_t context_limit() const;
+  int64_t vocabulary_size() const;
+  std::string executor_name() const;  // "cpu avx512, 2 threads"
+
+  // --- sequences: each is a block table that grows as rows are appended
+  base::Result<int32_t> create_sequence();
+  void release_sequence(int32_t sequence);
+  // Positions 0 … length−1 hold keys and values.
+  int64_t length(int32_t sequence) const;
+  // Forgets positions ≥ length: their blocks are given back, the next row may be appended at `length`.
+  void truncate(int32_t sequence, int64_t length);
+  // A new sequence that shares the first `length` positions (whole blocks are shared, the tail is copied).
+  base::Result<int32_t> fork_sequence(int32_t sequence, int64_t length);
+
+  // Error with the numbers in the message unless `positions` fit into the context limit and the block store.
+  base::Status check_fits(int64_t positions) const;
+
+  // Runs up to row_capacity rows. The rows of one sequence must be consecutive positions from its length on, in order.
+  // Appends their keys and values; leaves the logits of the rows that want them.
+  // Errors: invalid_argument (token, position or sequence out of range), out_of_memory (context or store full); the
+  // sequences are unchanged then.
+  base::Status step(std::span<const Row> rows);
+
+  // Logits [V] of the i-th row of the last step that wanted them; valid until the next step.
+  std::span<const float> logits(int i) const;
+
+  // The plan of the bucket that holds `rows`, as bound.
+  const plan::Plan& plan_for(int rows);
+
+  // Bytes of cache in use, and the cap.
+  int64_t cache_bytes_in_use() const;
+  int64_t cache_bytes_limit() const;
+
+ private:
+  struct Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rafter::engine
