@@ -15,7 +15,7 @@ TEXT = ROOT / "tests" / "data" / "public_domain.txt"
 def require_environment() -> None:
     """Ends the program with what to do when it does not run in the pinned environment, and sets that up.
 
-    To be called before the peers are imported. Threads that wait sleep: on a busy machine that halves the time.
+    Called before the peers are imported. Threads that wait sleep: on a busy machine that halves the time.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
