@@ -20,7 +20,7 @@ void pause_briefly() {
 
 // A wait first spins: the others are at most some ten microseconds behind. It then offers its core to whoever
 // is runnable, since on a busy machine the worker that everyone waits for may be queued behind this one
-// (spinning on for 20,000 rounds there made a step of a tiny model thirty times slower). Last it sleeps.
+// (spinning on for 20,000 rounds there made steps of tiny models six times slower). Last it sleeps.
 constexpr int kSpins = 2000;
 constexpr int kYields = 100;
 
