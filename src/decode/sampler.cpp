@@ -7,24 +7,6 @@
 #include "decode/softmax.h"
 
 namespace rafter::decode {
-namespace {
-
-// Index drawn in proportion to weights[i]; `sum` is their sum. Equal weights to the last bit give equal
-// draws, since the order of addition is fixed. An index of weight 0 is never drawn unless every weight is 0.
-size_t draw_index(std::span<const float> weights, double sum, double unit) {
-  double rest = unit * sum;
-  size_t last_positive = 0;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    if (weights[i] <= 0) continue;
-    last_positive = i;
-    rest -= weights[i];
-    if (rest < 0) return i;
-  }
-  return last_positive;  // unit so close to 1 that rounding ate the remainder
-}
-
-}  // namespace
-
 Sampler::Sampler(SamplingParams params)
     : params_(std::move(params)), processors_(params_), seed_(params_.seed ? *params_.seed : fresh_seed()) {}
 

@@ -23,4 +23,8 @@ float log_sum_exp(std::span<const float> values, float largest);
 // e^−87. Returns their sum.
 double exponentials(std::span<const float> values, float largest, float scale, std::span<float> out);
 
+// The index that `unit` in [0, 1) draws in proportion to the weights, whose sum is `sum`. One of weight 0 is
+// never drawn (unless all are). The order of addition is fixed, so equal weights give equal draws.
+size_t draw_index(std::span<const float> weights, double sum, double unit);
+
 }  // namespace rafter::decode
