@@ -1,0 +1,144 @@
+#include "plan/emitter.h"
+
+#include "base/check.h"
+
+namespace rafter::plan {
+
+using namespace kernels;
+
+Emitter::Emitter(EmitOptions options) : options_(std::move(options)) { plan_.capacity = options_.capacity; }
+
+Value Emitter::new_value(std::string_view name, RowSpace rows, int64_t width) {
+  std::string full = layer_ >= 0 ? fmt::format("layer.{}.{}", layer_, name) : std::string(name);
+  plan_.values.push_back({std::move(full), rows, width});
+  return {static_cast<int32_t>(plan_.values.size()) - 1};
+}
+
+Value Emitter::append(std::string_view role, OpArgs args, std::vector<Value> inputs, RowSpace rows,
+                      int64_t width, int32_t cache_layer) {
+  for (Value input : inputs) RAFTER_CHECK(input.valid(), "{}: an input was never written", role);
+  Value out = new_value(role, rows, width);
+  plan_.ops.push_back(
+      {std::string(role), layer_, std::move(args), std::move(inputs), {out}, cache_layer, {}});
+  return out;
+}
+
+Value Emitter::input(std::string_view name, int64_t width) {
+  Value value = new_value(name, RowSpace::step, width);
+  plan_.taps[std::string(name)] = value;  // its buffer is never reused
+  return value;
+}
+
+Value Emitter::embed(std::string_view role, const tensor::MatrixView& table, float scale) {
+  EmbedArgs args;
+  args.table = table;
+  args.scale = scale;
+  return append(role, args, {}, RowSpace::step, table.columns);
+}
+
+Value Emitter::rms_norm(std::string_view role, Value x, const float* weight, float epsilon) {
+  return rms_norm_per_head(role, x, 1, weight, epsilon);
+}
+
+Value Emitter::rms_norm_per_head(std::string_view role, Value x, int32_t heads, const float* weight,
+                                 float epsilon) {
+  const ValueInfo info = plan_.info(x);
+  RAFTER_CHECK(info.width % heads == 0, "{}: width {} does not divide into {} heads", role, info.width,
+               heads);
+  RmsNormArgs args;
+  args.groups = heads;
+  args.width = info.width / heads;
+  args.epsilon = epsilon;
+  args.weight = weight;
+  return append(role, args, {x}, info.rows, info.width);
+}
+
+Value Emitter::matmul(std::string_view role, Value x, const Linear& linear) {
+  const ValueInfo info = plan_.info(x);
+  RAFTER_CHECK(info.width == linear.weight.columns, "{}: the input has width {}, the weight {} columns", role,
+               info.width, linear.weight.columns);
+  MatmulArgs args;
+  args.columns = linear.weight.columns;
+  args.precision = options_.precision;
+  args.segment_count = 1;
+  args.segments[0].weight = linear.weight;
+  args.segments[0].bias = linear.bias;
+  return append(role, args, {x}, info.rows, linear.weight.rows);
+}
+
+Value Emitter::rope_angles(std::string_view role, const Rope& rope) {
+  RopeAnglesArgs args;
+  args.rotated_dims = rope.rotated_dims;
+  args.position_scale = rope.position_scale;
+  args.frequencies = rope.frequencies;
+  return append(role, args, {}, RowSpace::step, rope.rotated_dims);
+}
+
+Value Emitter::rope(std::string_view role, Value x, int32_t heads, const Rope& rope, Value angles) {
+  const ValueInfo info = plan_.info(x);
+  RAFTER_CHECK(info.width == int64_t{heads} * rope.head_dim, "{}: width {} is not {} heads of {}", role,
+               info.width, heads, rope.head_dim);
+  RopeArgs args;
+  args.heads = heads;
+  args.head_dim = rope.head_dim;
+  args.rotated_dims = rope.rotated_dims;
+  args.layout = rope.layout;
+  args.magnitude = rope.magnitude;
+  return append(role, args, {x, angles}, info.rows, info.width);
+}
+
+KeysValues Emitter::append_keys_values(std::string_view role, Value k, Value v, const AttentionShape& shape,
+                                       int32_t cache_layer) {
+  if (!options_.use_cache) return {{}, k, v, -1};
+  KvAppendArgs args;
+  args.cache.kv_heads = shape.kv_heads;
+  args.cache.head_dim = shape.head_dim;
+  return {append(role, args, {k, v}, RowSpace::step, 0, cache_layer), {}, {}, cache_layer};
+}
+
+Value Emitter::attention(std::string_view role, Value q, const KeysValues& cache,
+                         const AttentionShape& shape) {
+  const int64_t width = int64_t{shape.heads} * shape.head_dim;
+  if (!cache.token.valid()) {
+    RowAttentionArgs args;
+    args.heads = shape.heads;
+    args.kv_heads = shape.kv_heads;
+    args.head_dim = shape.head_dim;
+    args.window = shape.window;
+    args.scale = shape.scale;
+    return append(role, args, {q, cache.k, cache.v}, RowSpace::step, width);
+  }
+  AttentionArgs args;
+  args.heads = shape.heads;
+  args.window = shape.window;
+  args.scale = shape.scale;
+  args.cache.kv_heads = shape.kv_heads;
+  args.cache.head_dim = shape.head_dim;
+  return append(role, args, {q, cache.token}, RowSpace::step, width, cache.cache_layer);
+}
+
+Value Emitter::swiglu(std::string_view role, Value gate, Value up) {
+  const ValueInfo info = plan_.info(gate);
+  SwigluArgs args;
+  args.width = info.width;
+  return append(role, args, {gate, up}, info.rows, info.width);
+}
+
+Value Emitter::add(std::string_view role, Value a, Value b) {
+  const ValueInfo info = plan_.info(a);
+  AddArgs args;
+  args.width = info.width;
+  return append(role, args, {a, b}, info.rows, info.width);
+}
+
+Value Emitter::select_wanted_rows(std::string_view role, Value x) {
+  SelectRowsArgs args;
+  args.width = plan_.info(x).width;
+  return append(role, args, {x}, RowSpace::wanted, args.width);
+}
+
+void Emitter::tap(const std::string& name, Value value) {
+  if (options_.taps.contains(name)) plan_.taps[name] = value;
+}
+
+}  // namespace rafter::plan

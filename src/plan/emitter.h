@@ -1,0 +1,93 @@
+// The emitter: a model family's layer calls it once per bucket, naming every op in order. Each call appends
+// one plain op and returns the value it writes. Fusion is not the caller's business.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "plan/plan.h"
+
+namespace rafter::plan {
+
+struct EmitOptions {
+  int64_t capacity = 1;  // rows
+  kernels::MatmulPrecision precision = kernels::MatmulPrecision::bf16_inputs;
+  bool use_cache = true;  // false: rows attend to the rows of this step only (training, one-shot embedding)
+  std::set<std::string, std::less<>> taps;  // names of taps to keep
+};
+
+// How a model rotates: see kernels/op/rope.h. `frequencies` [rotated_dims / 2] is owned by the model.
+struct Rope {
+  int32_t head_dim = 0;
+  int32_t rotated_dims = 0;
+  kernels::RopeLayout layout = kernels::RopeLayout::half;
+  float position_scale = 1.0f;
+  float magnitude = 1.0f;
+  const float* frequencies = nullptr;
+};
+
+// A projection's weights: the stored matrix and, if the family has one, its additive bias [N] in fp32.
+struct Linear {
+  tensor::MatrixView weight;
+  const float* bias = nullptr;
+};
+
+// Shape of one attention.
+struct AttentionShape {
+  int32_t heads = 0;
+  int32_t kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t window = 0;  // 0: none
+  float scale = 0;
+};
+
+// A layer's keys and values after this step's rows were appended.
+struct KeysValues {
+  Value token;  // with a cache
+  Value k, v;   // without
+  int32_t cache_layer = -1;
+};
+
+class Emitter {
+ public:
+  explicit Emitter(EmitOptions options);
+
+  // Ops emitted from here on belong to layer `layer`; −1: to none.
+  void set_layer(int32_t layer) { layer_ = layer; }
+
+  Value embed(std::string_view role, const tensor::MatrixView& table, float scale = 1.0f);
+  Value rms_norm(std::string_view role, Value x, const float* weight, float epsilon);
+  // A norm of each of `heads` groups of the row, the weight [width / heads] shared.
+  Value rms_norm_per_head(std::string_view role, Value x, int32_t heads, const float* weight, float epsilon);
+  Value matmul(std::string_view role, Value x, const Linear& linear);
+  Value rope_angles(std::string_view role, const Rope& rope);
+  Value rope(std::string_view role, Value x, int32_t heads, const Rope& rope, Value angles);
+  KeysValues append_keys_values(std::string_view role, Value k, Value v, const AttentionShape& shape,
+                                int32_t cache_layer);
+  Value attention(std::string_view role, Value q, const KeysValues& cache, const AttentionShape& shape);
+  Value swiglu(std::string_view role, Value gate, Value up);
+  Value add(std::string_view role, Value a, Value b);
+  Value select_wanted_rows(std::string_view role, Value x);
+
+  // An input [B, width] that the caller fills before the step (a layer emitted alone).
+  Value input(std::string_view name, int64_t width);
+
+  // Keeps `value` readable after the step under `name` if the options ask for that tap; costs nothing
+  // otherwise.
+  void tap(const std::string& name, Value value);
+  void set_logits(Value logits) { plan_.logits = logits; }
+
+  Plan take() && { return std::move(plan_); }
+
+ private:
+  Value new_value(std::string_view name, RowSpace rows, int64_t width);
+  Value append(std::string_view role, OpArgs args, std::vector<Value> inputs, RowSpace rows, int64_t width,
+               int32_t cache_layer = -1);
+
+  EmitOptions options_;
+  Plan plan_;
+  int32_t layer_ = -1;
+};
+
+}  // namespace rafter::plan

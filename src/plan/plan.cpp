@@ -1,0 +1,47 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+
+namespace rafter::plan {
+namespace {
+
+using namespace kernels;
+
+struct NameOf {
+  const char* operator()(const EmbedArgs&) const { return "embed"; }
+  const char* operator()(const RmsNormArgs&) const { return "rms_norm"; }
+  const char* operator()(const MatmulArgs&) const { return "matmul"; }
+  const char* operator()(const RopeAnglesArgs&) const { return "rope_angles"; }
+  const char* operator()(const RopeArgs&) const { return "rope"; }
+  const char* operator()(const KvAppendArgs&) const { return "kv_append"; }
+  const char* operator()(const AttentionArgs&) const { return "attention"; }
+  const char* operator()(const RowAttentionArgs&) const { return "row_attention"; }
+  const char* operator()(const SwigluArgs&) const { return "swiglu"; }
+  const char* operator()(const AddArgs&) const { return "add"; }
+  const char* operator()(const SelectRowsArgs&) const { return "select_rows"; }
+  const char* operator()(const RopeAppendArgs&) const { return "rope_append"; }
+};
+
+}  // namespace
+
+const char* op_name(const OpArgs& args) { return std::visit(NameOf{}, args); }
+
+Cost op_cost(const Plan& plan, const Op& op, int64_t rows, int64_t wanted, int64_t context) {
+  const bool on_wanted = !op.outputs.empty() && plan.info(op.outputs[0]).rows == RowSpace::wanted;
+  const int64_t live = on_wanted ? wanted : rows;
+  return std::visit(
+      [&](const auto& args) -> Cost {
+        using Args = std::decay_t<decltype(args)>;
+        if constexpr (std::is_same_v<Args, AttentionArgs>) {
+          const int64_t visible = args.window > 0 ? std::min<int64_t>(context, args.window) : context;
+          return cost(args, rows, rows * visible, visible);
+        } else if constexpr (std::is_same_v<Args, RowAttentionArgs>) {
+          return cost(args, rows, rows * (rows + 1) / 2);
+        } else {
+          return cost(args, live);
+        }
+      },
+      op.args);
+}
+
+}  // namespace rafter::plan

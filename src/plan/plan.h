@@ -1,0 +1,96 @@
+// A plan: the ops of one step, in order, over values that are written once.
+//
+//   emit (plan/emitter.h) → fuse (plan/fuse.h) → place buffers and barriers (plan/place.h) → bind (engine)
+//
+// Rows are tokens. A plan is made for a capacity of rows; how many are live is read at run time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kernels/op/attention.h"
+#include "kernels/op/elementwise.h"
+#include "kernels/op/embed.h"
+#include "kernels/op/kv_cache.h"
+#include "kernels/op/matmul.h"
+#include "kernels/op/rms_norm.h"
+#include "kernels/op/rope.h"
+
+namespace rafter::plan {
+
+// Names a value of a plan.
+struct Value {
+  int32_t id = -1;
+  bool valid() const { return id >= 0; }
+  bool operator==(const Value&) const = default;
+};
+
+// Which rows a value has: every row of the step, or only those whose logits are wanted.
+enum class RowSpace : uint8_t { step, wanted };
+
+// fp32 [rows, width]. A width of 0 is a token: it orders ops that meet in the cache and takes no memory.
+struct ValueInfo {
+  std::string name;
+  RowSpace rows = RowSpace::step;
+  int64_t width = 0;
+};
+
+// An op's arguments are the kernel's own struct. The emitter fills in everything but the activations and the
+// cache, whose addresses exist only once the plan is bound.
+using OpArgs =
+    std::variant<kernels::EmbedArgs, kernels::RmsNormArgs, kernels::MatmulArgs, kernels::RopeAnglesArgs,
+                 kernels::RopeArgs, kernels::KvAppendArgs, kernels::AttentionArgs, kernels::RowAttentionArgs,
+                 kernels::SwigluArgs, kernels::AddArgs, kernels::SelectRowsArgs, kernels::RopeAppendArgs>;
+
+// Inputs and outputs stand in this order:
+//   embed         –                          → out
+//   rms_norm      x                          → out
+//   matmul        x [, residual]             → one per segment (swiglu: one)
+//   rope_angles   –                          → angles
+//   rope          x, angles                  → out
+//   kv_append     k, v                       → token
+//   attention     q, token                   → out
+//   row_attention q, k, v                    → out
+//   swiglu        gate, up                   → out
+//   add           a, b                       → out
+//   select_rows   x                          → out
+//   rope_append   q, k, v, angles            → q rotated, token
+struct Op {
+  std::string role;    // "attn_norm", "q_proj"; fused ops join their parts with '+'
+  int32_t layer = -1;  // −1 outside the layers
+  OpArgs args;
+  std::vector<Value> inputs;
+  std::vector<Value> outputs;
+  int32_t cache_layer = -1;     // attention and append: the layer of the cache
+  std::vector<Op> composition;  // fused ops: the plain ops it stands for, in order
+};
+
+const char* op_name(const OpArgs& args);  // "rms_norm"
+
+struct Plan {
+  int64_t capacity = 0;  // rows
+  std::vector<ValueInfo> values;
+  std::vector<Op> ops;
+  Value logits;                       // [wanted rows, V]; invalid for a plan that emits none
+  std::map<std::string, Value> taps;  // values kept for reading after the step
+
+  const ValueInfo& info(Value value) const { return values[static_cast<size_t>(value.id)]; }
+
+  // Filled by place(): the offset of each value's buffer in the activation arena, and whether the team meets
+  // before each op.
+  std::vector<int64_t> offsets;
+  std::vector<bool> barrier_before;
+  int64_t arena_bytes = 0;
+
+  // Filled when bound: the kernel each op got.
+  std::vector<std::string> kernels;
+};
+
+// What op `op` costs with `rows` live rows (`wanted` of them wanting logits), attending to `context`
+// positions each.
+kernels::Cost op_cost(const Plan& plan, const Op& op, int64_t rows, int64_t wanted, int64_t context);
+
+}  // namespace rafter::plan
