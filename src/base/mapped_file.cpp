@@ -19,7 +19,7 @@ Error io_error(const std::string& path, const char* action) {
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return io_error(path, "open file");
   MappedFile file;
   file.descriptor_ = descriptor;
@@ -67,7 +67,7 @@ void MappedFile::populate_blocking() const {
 }
 
 Result<std::string> read_text_file(const std::string& path, uint64_t limit) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return io_error(path, "open file");
   std::string text;
   char buffer[1 << 16];

@@ -9,42 +9,39 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/mapped_file.h"
 #include "base/result.h"
+#include "format/checkpoint_path.h"
+#include "format/gguf_value.h"
+#include "format/mlx_quantization.h"
 #include "tensor/matrix.h"
 
 namespace rafter::format {
 
-enum class Container { safetensors, gguf };
-
-// One stored tensor. Exactly one of the two layouts: a plain dtype (safetensors, GGUF F32/F16/BF16), or a
-// GGUF block format. MLX's quantised triples stay three plain tensors here; Checkpoint::matrix() joins them.
+// One stored tensor. Exactly one of the two layouts: a plain dtype (safetensors, GGUF F32/F16/BF16/I32 …), or
+// a GGUF block format; a type that is known by its size only has neither. MLX's quantised triples stay three
+// plain tensors here; Checkpoint::matrix() joins them.
 struct StoredTensor {
-  tensor::DType dtype = tensor::DType::f32;
-  std::optional<tensor::FormatKind> block_format;  // GGUF q4_0 …; nullopt for plain dtypes
+  std::optional<tensor::DType> dtype;
+  std::optional<tensor::FormatKind> block_format;  // GGUF q4_0 …
+  std::string_view type_name;                      // as the container spells it: "BF16", "Q4_K"
   std::vector<int64_t> shape;                      // row-major, outermost first (GGUF's order reversed)
   const std::byte* data = nullptr;
   int64_t bytes = 0;
-  int file = 0;  // index into Checkpoint::files
-};
-
-// A GGUF metadata value. Arrays of numbers keep their bytes in the mapping; arrays of strings are copied.
-struct GgufValue {
-  std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, std::vector<int64_t>,
-               std::vector<double>, std::vector<std::string>>
-      value;
+  int file = 0;  // index of the weight file that holds it
 };
 
 class Checkpoint {
  public:
   // `path`: a folder with config.json and safetensors (single, sharded with an index, or model*.safetensors),
-  // or a .gguf file. Validates every header; maps, never reads, the weights.
+  // a .gguf file (of a split one, any part), or what checkpoint_path.h leads to one of these. Validates every
+  // header; maps, never reads, the weights.
   static base::Result<Checkpoint> open(const std::string& path);
 
   Container container() const { return container_; }
+  // The folder (safetensors) or the file (GGUF) that was opened.
   const std::string& path() const { return path_; }
 
   // --- tensors
@@ -53,21 +50,41 @@ class Checkpoint {
 
   // A weight matrix [rows, columns] by module path without ".weight" ("model.layers.0.mlp.up_proj",
   // "blk.0.ffn_up"). Joins MLX triples by the config's quantization block (formats.md 2.6). Checks shape and
-  // format. Errors: not_found, invalid_data (shape differs from rows × columns: both are named), unsupported
-  // (bits, dtype).
+  // format. Errors: not_found, invalid_data (shape differs from rows × columns: both are named; scales and
+  // config disagree), unsupported (dtype, bits, group size or mode, named).
   base::Result<tensor::MatrixView> matrix(const std::string& module, int64_t rows, int64_t columns) const;
 
   // A vector by full tensor name. Errors as above.
   base::Result<tensor::VectorView> vector(const std::string& name, int64_t size) const;
 
   // --- metadata
-  // Text of config.json (safetensors); empty for GGUF.
+  // Text of config.json (safetensors): valid UTF-8 and JSON without duplicate keys; empty for GGUF.
   const std::string& config_json() const { return config_json_; }
-  // GGUF metadata; empty for safetensors.
-  const std::map<std::string, GgufValue, std::less<>>& gguf_metadata() const { return gguf_metadata_; }
+  // The quantization block of config.json; not present for GGUF.
+  const MlxQuantization& quantization() const { return quantization_; }
   // Content of a text file beside the weights ("tokenizer.json", "chat_template.jinja", …); nullopt if
-  // absent.
+  // absent, and always for GGUF, which carries everything inside.
   base::Result<std::optional<std::string>> sidecar(const std::string& name) const;
+
+  // GGUF metadata; empty for safetensors.
+  const GgufMetadata& gguf_metadata() const { return gguf_metadata_; }
+  // Values by key. Integers may be stored in any width (writers differ), numbers also as integers, and where
+  // a list is asked for one value will do. Errors: not_found, invalid_data (another type, or out of int64's
+  // range).
+  base::Result<std::string> gguf_string(std::string_view key) const;
+  base::Result<int64_t> gguf_integer(std::string_view key) const;
+  base::Result<double> gguf_number(std::string_view key) const;
+  base::Result<bool> gguf_bool(std::string_view key) const;
+  base::Result<std::vector<int64_t>> gguf_integers(std::string_view key) const;
+  base::Result<std::vector<double>> gguf_numbers(std::string_view key) const;
+  // The strings in place; valid as long as the checkpoint.
+  base::Result<const std::vector<std::string>*> gguf_strings(std::string_view key) const;
+  // The same with a value for an absent key. A key of the wrong type is an error still.
+  base::Result<std::string> gguf_string(std::string_view key, std::string fallback) const;
+  base::Result<int64_t> gguf_integer(std::string_view key, int64_t fallback) const;
+  base::Result<double> gguf_number(std::string_view key, double fallback) const;
+  base::Result<bool> gguf_bool(std::string_view key, bool fallback) const;
+  bool gguf_has(std::string_view key) const { return gguf_metadata_.find(key) != gguf_metadata_.end(); }
 
   // Bytes of all weight files.
   int64_t file_bytes() const;
@@ -80,24 +97,21 @@ class Checkpoint {
   friend class SafetensorsReader;
   friend class GgufReader;
 
-  // Per-module quantization of an MLX config (formats.md 2.6).
-  struct Quantization {
-    bool present = false;
-    int bits = 4, group = 64;
-    struct Override {
-      bool quantized = true;
-      int bits = 0, group = 0;
-    };
-    std::map<std::string, Override, std::less<>> overrides;
-  };
+  // "model-00001-of-00002.safetensors: NAME", for errors.
+  std::string where(std::string_view name, const StoredTensor* tensor = nullptr) const;
+  base::Result<const StoredTensor*> find(const std::string& name) const;
+  base::Result<tensor::MatrixView> affine_matrix(const std::string& module,
+                                                 const MlxQuantization::Module& entry, int64_t rows,
+                                                 int64_t columns) const;
+  base::Result<const GgufValue*> gguf_value(std::string_view key) const;
 
   Container container_ = Container::safetensors;
   std::string path_;
   std::vector<base::MappedFile> files_;
   std::map<std::string, StoredTensor, std::less<>> tensors_;
   std::string config_json_;
-  std::map<std::string, GgufValue, std::less<>> gguf_metadata_;
-  Quantization quantization_;
+  GgufMetadata gguf_metadata_;
+  MlxQuantization quantization_;
 };
 
 }  // namespace rafter::format

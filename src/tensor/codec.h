@@ -13,6 +13,14 @@ namespace rafter::tensor {
 // Expands row r to fp32: out has matrix.columns elements. Affine: fp32(code)·fp32(scale) + fp32(bias).
 void decode_row(const MatrixView& matrix, int64_t r, std::span<float> out);
 
+// Encodes one row. `values.size()` must be a multiple of format.block_columns(); `data` takes
+// format.row_bytes(columns) bytes, `scales` and `biases` format.scale_row_bytes(columns) each (affine only).
+// Affine rounds the values to the scale type first and then follows MLX's rule (formats.md 2.3), so that the
+// bytes equal mlx.core.quantize(weights of that type); q4_0, q4_1 and q8_0 give the bytes of their reference
+// quantizers; q6_k is a least-squares search of its own.
+void encode_row(NumberFormat format, std::span<const float> values, std::byte* data,
+                std::byte* scales = nullptr, std::byte* biases = nullptr);
+
 // Storage of a matrix that this process made, in one of the formats above.
 struct EncodedMatrix {
   NumberFormat format;
@@ -22,8 +30,7 @@ struct EncodedMatrix {
   MatrixView view() const;
 };
 
-// Encodes row-major fp32 values [rows, columns]. `columns` must be a multiple of format.block_columns().
-// Affine follows MLX's rule (snapped edge); GGUF types follow the rounding of their reference quantizers.
+// Encodes row-major fp32 values [rows, columns], row by row.
 EncodedMatrix encode_matrix(NumberFormat format, int64_t rows, int64_t columns,
                             std::span<const float> values);
 

@@ -64,4 +64,34 @@ inline T load_unaligned(const void* address) {
   return value;
 }
 
+// Element i of an array of f32, f16 or bf16 at any alignment.
+inline float load_float(DType type, const void* array, int64_t i) {
+  const char* bytes = static_cast<const char*>(array);
+  switch (type) {
+    case DType::f16:
+      return f16_to_f32(load_unaligned<uint16_t>(bytes + 2 * i));
+    case DType::bf16:
+      return bf16_to_f32(load_unaligned<uint16_t>(bytes + 2 * i));
+    default:
+      return load_unaligned<float>(bytes + 4 * i);
+  }
+}
+
+inline void store_float(DType type, void* array, int64_t i, float value) {
+  char* bytes = static_cast<char*>(array);
+  if (type == DType::f16 || type == DType::bf16) {
+    const uint16_t half = type == DType::f16 ? f32_to_f16(value) : f32_to_bf16(value);
+    std::memcpy(bytes + 2 * i, &half, sizeof(half));
+  } else {
+    std::memcpy(bytes + 4 * i, &value, sizeof(value));
+  }
+}
+
+// The nearest value that `type` (f32, f16 or bf16) can hold.
+inline float round_float(DType type, float value) {
+  float rounded;
+  store_float(type, &rounded, 0, value);
+  return load_float(type, &rounded, 0);
+}
+
 }  // namespace rafter::tensor

@@ -32,16 +32,7 @@ struct VectorView {
   const std::byte* data = nullptr;
 
   bool empty() const { return data == nullptr; }
-  float at(int64_t i) const {
-    switch (type) {
-      case DType::f16:
-        return f16_to_f32(load_unaligned<uint16_t>(data + 2 * i));
-      case DType::bf16:
-        return bf16_to_f32(load_unaligned<uint16_t>(data + 2 * i));
-      default:
-        return load_unaligned<float>(data + 4 * i);
-    }
-  }
+  float at(int64_t i) const { return load_float(type, data, i); }
 };
 
 }  // namespace rafter::tensor
