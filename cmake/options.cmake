@@ -6,7 +6,7 @@ endif()
 
 add_library(rafter_options INTERFACE)
 target_compile_options(rafter_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
-                                                -fno-math-errno -ffp-contract=off)
+                                                -fno-math-errno -fno-trapping-math -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12's false positives on inlined std::string and std::vector code at -O2.
   target_compile_options(rafter_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow

@@ -1,10 +1,11 @@
-// An engine: one model bound to one checkpoint on one back end, and the step that runs ragged rows through it.
+// An engine: one model bound to one checkpoint on one back end, and the step that runs ragged rows through
+// it.
 //
 //   RAFTER_ASSIGN(auto checkpoint, format::Checkpoint::open(path));
-//   RAFTER_ASSIGN(auto engine, Engine::open(std::make_shared<const format::Checkpoint>(std::move(checkpoint)), {}));
-//   RAFTER_ASSIGN(int32_t sequence, engine->create_sequence());
-//   RAFTER_TRY(engine->step(rows));               // prompt rows, decode rows, of any sequences, mixed
-//   std::span<const float> logits = engine->logits(0);
+//   RAFTER_ASSIGN(auto engine, Engine::open(std::make_shared<const
+//   format::Checkpoint>(std::move(checkpoint)), {})); RAFTER_ASSIGN(int32_t sequence,
+//   engine->create_sequence()); RAFTER_TRY(engine->step(rows));               // prompt rows, decode rows, of
+//   any sequences, mixed std::span<const float> logits = engine->logits(0);
 //
 // Not thread-safe: one caller drives an engine. Two engines in one process are independent.
 #pragma once
@@ -13,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "format/checkpoint.h"
@@ -31,7 +33,8 @@ struct EngineOptions {
   int64_t context_limit = 0;  // positions per sequence; 0: the model's own maximum
   int64_t cache_bytes = 0;    // cap of the block store; 0: a share of the machine's memory
   int max_sequences = 64;
-  int row_capacity = 512;     // most rows in one step; a power of two
+  int row_capacity = 512;         // most rows in one step; rounded up to a power of two
+  std::vector<std::string> taps;  // values to keep readable after each step: "layer.3.hidden"
 };
 
 // One token of one sequence.
@@ -45,7 +48,8 @@ struct Row {
 
 class Engine {
  public:
-  // Errors: the checkpoint's (missing tensor, wrong shape, unsupported architecture or format), out_of_memory.
+  // Errors: the checkpoint's (missing tensor, wrong shape, unsupported architecture or format),
+  // out_of_memory.
   static base::Result<std::unique_ptr<Engine>> open(std::shared_ptr<const format::Checkpoint> checkpoint,
                                                     EngineOptions options);
   ~Engine();
@@ -69,17 +73,20 @@ class Engine {
   // Error with the numbers in the message unless `positions` fit into the context limit and the block store.
   base::Status check_fits(int64_t positions) const;
 
-  // Runs up to row_capacity rows. The rows of one sequence must be consecutive positions from its length on, in order.
-  // Appends their keys and values; leaves the logits of the rows that want them.
-  // Errors: invalid_argument (token, position or sequence out of range), out_of_memory (context or store full); the
+  // Runs up to row_capacity rows. The rows of one sequence must be consecutive positions from its length on,
+  // in order. Appends their keys and values; leaves the logits of the rows that want them. Errors:
+  // invalid_argument (token, position or sequence out of range), out_of_memory (context or store full); the
   // sequences are unchanged then.
   base::Status step(std::span<const Row> rows);
 
   // Logits [V] of the i-th row of the last step that wanted them; valid until the next step.
   std::span<const float> logits(int i) const;
 
-  // The plan of the bucket that holds `rows`, as bound.
-  const plan::Plan& plan_for(int rows);
+  // A tapped value [rows of the last step, width]; the options must name it.
+  std::span<const float> tap(const std::string& name) const;
+
+  // The plan of the bucket that holds `rows`, as bound; owned by the engine.
+  base::Result<const plan::Plan*> plan_for(int rows);
 
   // Bytes of cache in use, and the cap.
   int64_t cache_bytes_in_use() const;

@@ -1,4 +1,5 @@
-// A model family, seen from outside: its configuration, its weights as views, and the function that emits its ops.
+// A model family, seen from outside: its configuration, its weights as views, and the function that emits its
+// ops.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,16 @@ namespace rafter::model {
 
 // What every family has; the family's own keys stay in its file.
 struct ModelInfo {
-  std::string architecture;  // registry name: "llama"
-  std::string model_type;    // as the checkpoint says: "mistral", "llama"
-  int64_t layers = 0;        // L
-  int64_t width = 0;         // D
-  int64_t vocabulary = 0;    // V, rows of the head
-  int64_t heads = 0;         // H
-  int64_t kv_heads = 0;      // KV
-  int64_t head_dim = 0;      // HD
-  int64_t max_positions = 0; // 0: the checkpoint does not say
-  int64_t parameters = 0;    // logical weight elements, a tied head counted once
+  std::string architecture;   // registry name: "llama"
+  std::string model_type;     // as the checkpoint says: "mistral", "llama"
+  int64_t layers = 0;         // L
+  int64_t width = 0;          // D
+  int64_t vocabulary = 0;     // V, rows of the head
+  int64_t heads = 0;          // H
+  int64_t kv_heads = 0;       // KV
+  int64_t head_dim = 0;       // HD
+  int64_t max_positions = 0;  // 0: the checkpoint does not say
+  int64_t parameters = 0;     // logical weight elements, a tied head counted once
   bool tied_head = false;
 };
 
@@ -46,7 +47,8 @@ class Model {
 };
 
 // Builds the model that the checkpoint's config names.
-// Errors: unsupported (names the type and lists what is supported), invalid_data (a key or tensor is missing or wrong).
+// Errors: unsupported (names the type and lists what is supported), invalid_data (a key or tensor is missing
+// or wrong).
 base::Result<std::shared_ptr<const Model>> load_model(const format::Checkpoint& checkpoint);
 
 // Registry names, for messages and help.

@@ -22,10 +22,10 @@ TEST(Utf8, EveryCodePointRoundTrips) {
 }
 
 TEST(Utf8, MalformedBytesAreReplacedPerMaximalSubpart) {
-  EXPECT_EQ(replace_malformed_utf8("a\xC0\x80z"), "a\xEF\xBF\xBD\xEF\xBF\xBDz");         // overlong
+  EXPECT_EQ(replace_malformed_utf8("a\xC0\x80z"), "a\xEF\xBF\xBD\xEF\xBF\xBDz");              // overlong
   EXPECT_EQ(replace_malformed_utf8("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");  // surrogate
-  EXPECT_EQ(replace_malformed_utf8("\xF0\x9F\x98!"), "\xEF\xBF\xBD!");                    // cut short
-  EXPECT_FALSE(is_valid_utf8("\xF4\x90\x80\x80"));                                        // above U+10FFFF
+  EXPECT_EQ(replace_malformed_utf8("\xF0\x9F\x98!"), "\xEF\xBF\xBD!");                        // cut short
+  EXPECT_FALSE(is_valid_utf8("\xF4\x90\x80\x80"));  // above U+10FFFF
 }
 
 }  // namespace

@@ -1,0 +1,77 @@
+#include "cache/block_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "base/check.h"
+
+namespace rafter::cache {
+namespace {
+
+int64_t layer_side_bytes(const LayerShape& shape, tensor::DType type) {
+  return kernels::kBlockPositions * shape.kv_heads * shape.head_dim * tensor::dtype_bytes(type);
+}
+
+}  // namespace
+
+int64_t BlockStore::bytes_per_block(const std::vector<LayerShape>& layers, tensor::DType type) {
+  int64_t bytes = 0;
+  for (const LayerShape& shape : layers) bytes += 2 * layer_side_bytes(shape, type);
+  return bytes;
+}
+
+base::Result<BlockStore> BlockStore::create(const std::vector<LayerShape>& layers, tensor::DType type,
+                                            int32_t blocks) {
+  BlockStore store;
+  store.layers_ = layers;
+  store.type_ = type;
+  for (const LayerShape& shape : layers) {
+    store.layer_offsets_.push_back(store.block_bytes_);
+    store.block_bytes_ += 2 * layer_side_bytes(shape, type);
+  }
+  RAFTER_ASSIGN(store.memory_, device::HostMemory::reserve(static_cast<size_t>(store.block_bytes_) * blocks));
+  store.references_.assign(static_cast<size_t>(blocks), 0);
+  for (int32_t block = 0; block < blocks; ++block) store.free_.push_back(block);  // ascending: already a heap
+  return store;
+}
+
+kernels::KvLayer BlockStore::layer(int32_t index) const {
+  const LayerShape& shape = layers_[static_cast<size_t>(index)];
+  kernels::KvLayer view;
+  view.keys = memory_.data() + layer_offsets_[static_cast<size_t>(index)];
+  view.values = view.keys + layer_side_bytes(shape, type_);
+  view.block_stride = block_bytes_;
+  view.type = type_;
+  view.kv_heads = shape.kv_heads;
+  view.head_dim = shape.head_dim;
+  return view;
+}
+
+int32_t BlockStore::acquire() {
+  if (free_.empty()) return -1;
+  std::pop_heap(free_.begin(), free_.end(), std::greater<>());
+  const int32_t block = free_.back();
+  free_.pop_back();
+  references_[static_cast<size_t>(block)] = 1;
+  return block;
+}
+
+void BlockStore::add_reference(int32_t block) {
+  RAFTER_CHECK(references(block) > 0, "block {} is free", block);
+  ++references_[static_cast<size_t>(block)];
+}
+
+void BlockStore::release(int32_t block) {
+  RAFTER_CHECK(references(block) > 0, "block {} is free", block);
+  if (--references_[static_cast<size_t>(block)] > 0) return;
+  free_.push_back(block);
+  std::push_heap(free_.begin(), free_.end(), std::greater<>());
+}
+
+void BlockStore::copy_block(int32_t from, int32_t to) {
+  std::memcpy(memory_.data() + to * block_bytes_, memory_.data() + from * block_bytes_,
+              static_cast<size_t>(block_bytes_));
+}
+
+}  // namespace rafter::cache

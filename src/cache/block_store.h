@@ -1,0 +1,57 @@
+// The block store: every layer's keys and values, in blocks of 64 positions that block tables point at.
+//
+// One block holds its positions for all layers: [layer][keys | values][kv_head][position][head_dim]. The
+// whole store is one reservation of address space; a block costs memory once it is touched, so the store
+// grows without copying, and kernels address block b at base + b · block_bytes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "device/host_memory.h"
+#include "kernels/op/kv_cache.h"
+
+namespace rafter::cache {
+
+struct LayerShape {
+  int32_t kv_heads = 0;
+  int32_t head_dim = 0;
+};
+
+class BlockStore {
+ public:
+  // `type`: bf16 or f32. Errors: out_of_memory.
+  static base::Result<BlockStore> create(const std::vector<LayerShape>& layers, tensor::DType type,
+                                         int32_t blocks);
+
+  static int64_t bytes_per_block(const std::vector<LayerShape>& layers, tensor::DType type);
+
+  // The view that kernels take; addresses stay valid for the store's life.
+  kernels::KvLayer layer(int32_t index) const;
+
+  int32_t capacity() const { return static_cast<int32_t>(references_.size()); }
+  int32_t free_blocks() const { return static_cast<int32_t>(free_.size()); }
+  int64_t block_bytes() const { return block_bytes_; }
+
+  // A block with one reference; −1 when none is free. Lowest free number first, so that touched memory stays
+  // small.
+  int32_t acquire();
+  void add_reference(int32_t block);
+  void release(int32_t block);
+  int32_t references(int32_t block) const { return references_[static_cast<size_t>(block)]; }
+
+  // Copies all layers of a block.
+  void copy_block(int32_t from, int32_t to);
+
+ private:
+  std::vector<LayerShape> layers_;
+  std::vector<int64_t> layer_offsets_;  // of each layer's keys inside a block
+  tensor::DType type_ = tensor::DType::bf16;
+  int64_t block_bytes_ = 0;
+  device::HostMemory memory_;
+  std::vector<int32_t> references_;
+  std::vector<int32_t> free_;  // a min-heap
+};
+
+}  // namespace rafter::cache

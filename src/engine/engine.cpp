@@ -1,0 +1,313 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "base/check.h"
+#include "base/cpu_info.h"
+#include "cache/block_tables.h"
+#include "engine/exec_host.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/ref/reference_kernels.h"
+#include "plan/fuse.h"
+
+namespace rafter::engine {
+
+using base::Error;
+using base::ErrorCode;
+
+namespace {
+
+constexpr int64_t kDefaultContext = 4096;    // when neither the checkpoint nor the caller says
+constexpr int64_t kMaxContext = 16 << 20;    // bounds the block tables' own size
+constexpr double kCacheShareOfMemory = 0.5;  // of what is available, for the default cache cap
+
+std::vector<cache::LayerShape> cache_shapes(const model::Model& model) {
+  std::vector<cache::LayerShape> shapes;
+  for (const model::CacheLayer& layer : model.cache_layers())
+    shapes.push_back({layer.kv_heads, layer.head_dim});
+  return shapes;
+}
+
+int64_t blocks_for(int64_t positions) {
+  return (positions + kernels::kBlockPositions - 1) / kernels::kBlockPositions;
+}
+
+// The rows of a step as the kernels read them: storage for the arrays that StepInput points at.
+struct InputBlock {
+  kernels::StepInput input;
+  std::vector<int32_t> tokens, positions, sequences, visible_from, visible_to, wanted;
+
+  InputBlock(int capacity, const cache::BlockTables& tables) {
+    for (auto* array : {&tokens, &positions, &sequences, &visible_from, &visible_to, &wanted}) {
+      array->resize(static_cast<size_t>(capacity));
+    }
+    input.tokens = tokens.data();
+    input.positions = positions.data();
+    input.sequences = sequences.data();
+    input.visible_from = visible_from.data();
+    input.visible_to = visible_to.data();
+    input.wanted = wanted.data();
+    input.block_tables = tables.data();
+    input.block_table_stride = tables.stride();
+  }
+
+  void fill(std::span<const Row> rows) {
+    input.rows = static_cast<int32_t>(rows.size());
+    input.wanted_rows = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      tokens[i] = rows[i].token;
+      positions[i] = rows[i].position;
+      sequences[i] = rows[i].sequence;
+      visible_from[i] = rows[i].visible_from;
+      visible_to[i] = rows[i].position + 1;
+      if (rows[i].wants_logits) wanted[static_cast<size_t>(input.wanted_rows++)] = static_cast<int32_t>(i);
+    }
+  }
+};
+
+}  // namespace
+
+struct Engine::Impl {
+  std::shared_ptr<const format::Checkpoint> checkpoint;
+  std::shared_ptr<const model::Model> model;
+  EngineOptions options;
+  std::string executor_name;
+  cache::BlockStore store;
+  std::unique_ptr<cache::BlockTables> tables;
+  std::unique_ptr<InputBlock> block;
+  std::unique_ptr<base::WorkerTeam> team;
+  std::unique_ptr<HostExecutor> executor;
+  std::map<int64_t, std::unique_ptr<HostExecutor::Bound>> buckets;  // by capacity
+  HostExecutor::Bound* last = nullptr;
+
+  base::Status fill_in_options();
+  base::Status create_cache();
+  base::Status create_executor();
+  base::Result<HostExecutor::Bound*> bucket_for(int64_t rows);
+  base::Status check_rows(std::span<const Row> rows) const;
+  base::Status extend_sequences(std::span<const Row> rows);
+};
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+base::Result<std::unique_ptr<Engine>> Engine::open(std::shared_ptr<const format::Checkpoint> checkpoint,
+                                                   EngineOptions options) {
+  auto impl = std::make_unique<Impl>();
+  impl->checkpoint = std::move(checkpoint);
+  impl->options = std::move(options);
+  RAFTER_ASSIGN(impl->model, model::load_model(*impl->checkpoint));
+  RAFTER_TRY(impl->fill_in_options());
+  RAFTER_TRY(impl->create_cache());
+  RAFTER_TRY(impl->create_executor());
+  impl->checkpoint->populate_blocking();
+  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+}
+
+base::Status Engine::Impl::fill_in_options() {
+  const int64_t trained = model->info().max_positions;
+  if (options.context_limit < 0 || options.context_limit > kMaxContext) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("a context of {} positions is not possible", options.context_limit), "--ctx",
+                 fmt::format("use 1 to {}", kMaxContext)};
+  }
+  if (trained > 0 && options.context_limit > trained) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("a context of {} positions was asked for and the model has {}",
+                             options.context_limit, trained),
+                 "--ctx", fmt::format("use at most {}", trained)};
+  }
+  if (options.context_limit == 0)
+    options.context_limit = trained > 0 ? std::min(trained, kMaxContext) : kDefaultContext;
+  if (options.threads < 0 || options.threads > 1024) {
+    return Error{ErrorCode::invalid_argument, fmt::format("{} threads", options.threads), "--threads",
+                 "use 1 to 1024, or 0 for every core"};
+  }
+  if (options.executor == ExecutorKind::reference) options.threads = 1;
+  if (options.threads == 0) options.threads = base::usable_cores();
+  if (options.row_capacity < 1 || options.row_capacity > 65536) {
+    return Error{ErrorCode::invalid_argument, fmt::format("{} rows per step", options.row_capacity),
+                 "--prefill-chunk", "use 1 to 65536"};
+  }
+  options.row_capacity = static_cast<int>(std::bit_ceil(static_cast<unsigned>(options.row_capacity)));
+  options.max_sequences = std::clamp(options.max_sequences, 1, 4096);
+  return {};
+}
+
+base::Status Engine::Impl::create_cache() {
+  const std::vector<cache::LayerShape> shapes = cache_shapes(*model);
+  const tensor::DType type = options.precise ? tensor::DType::f32 : tensor::DType::bf16;
+  const int64_t block_bytes = cache::BlockStore::bytes_per_block(shapes, type);
+  if (options.cache_bytes <= 0) {
+    options.cache_bytes =
+        static_cast<int64_t>(static_cast<double>(device::available_memory()) * kCacheShareOfMemory);
+  }
+  const int64_t wanted = blocks_for(options.context_limit) * options.max_sequences;
+  const int64_t affordable = options.cache_bytes / block_bytes;
+  if (affordable < 1) {
+    return Error{ErrorCode::out_of_memory,
+                 fmt::format("one cache block of {} positions takes {} bytes and the cache may take {}",
+                             kernels::kBlockPositions, block_bytes, options.cache_bytes),
+                 "cache", "free some memory"};
+  }
+  const int64_t blocks = std::min({wanted, affordable, int64_t{1} << 30});
+  RAFTER_ASSIGN(store, cache::BlockStore::create(shapes, type, static_cast<int32_t>(blocks)));
+  options.cache_bytes = blocks * block_bytes;
+  tables = std::make_unique<cache::BlockTables>(&store, options.max_sequences, options.context_limit);
+  block = std::make_unique<InputBlock>(options.row_capacity, *tables);
+  return {};
+}
+
+base::Status Engine::Impl::create_executor() {
+  const kernels::KernelTable* table = &kernels::reference_kernels();
+  if (options.executor == ExecutorKind::cpu) {
+    RAFTER_ASSIGN(const base::CpuTier tier, base::select_tier());
+    table = &kernels::cpu_kernels(tier);
+    executor_name =
+        fmt::format("cpu {}, {} thread{}", table->name, options.threads, options.threads == 1 ? "" : "s");
+  } else {
+    executor_name = "reference";
+  }
+  team = std::make_unique<base::WorkerTeam>(options.threads);
+  executor = std::make_unique<HostExecutor>(*table, *team, store);
+  RAFTER_ASSIGN(last, bucket_for(1));  // so that a format without a kernel is refused here
+  return {};
+}
+
+// Emits and binds the bucket on its first use.
+base::Result<HostExecutor::Bound*> Engine::Impl::bucket_for(int64_t rows) {
+  const int64_t capacity = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows)));
+  if (auto found = buckets.find(capacity); found != buckets.end()) return found->second.get();
+  plan::EmitOptions emit;
+  emit.capacity = capacity;
+  emit.precision =
+      options.precise ? kernels::MatmulPrecision::fp32_inputs : kernels::MatmulPrecision::bf16_inputs;
+  emit.taps.insert(options.taps.begin(), options.taps.end());
+  plan::Emitter emitter(emit);
+  model->emit(emitter);
+  plan::Plan plan = std::move(emitter).take();
+  if (options.fuse) plan::fuse(plan);
+  RAFTER_ASSIGN(auto bound, executor->bind(std::move(plan), &block->input, options.context_limit));
+  HostExecutor::Bound* result = bound.get();
+  buckets[capacity] = std::move(bound);
+  return result;
+}
+
+base::Status Engine::Impl::check_rows(std::span<const Row> rows) const {
+  if (rows.empty() || static_cast<int>(rows.size()) > options.row_capacity) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("{} rows in a step of 1 to {}", rows.size(), options.row_capacity), "step", ""};
+  }
+  std::map<int32_t, int64_t> next;  // the position that each sequence's next row must have
+  for (const Row& row : rows) {
+    if (row.token < 0 || row.token >= model->info().vocabulary) {
+      return Error{
+          ErrorCode::invalid_argument,
+          fmt::format("token {} is not in the vocabulary of {}", row.token, model->info().vocabulary), "step",
+          ""};
+    }
+    if (!tables->exists(row.sequence)) {
+      return Error{ErrorCode::invalid_argument, fmt::format("there is no sequence {}", row.sequence), "step",
+                   ""};
+    }
+    int64_t& expected = next.try_emplace(row.sequence, tables->length(row.sequence)).first->second;
+    if (row.position != expected || row.visible_from < 0 || row.visible_from > row.position) {
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("position {} (seeing from {}) of sequence {}, whose next is {}", row.position,
+                               row.visible_from, row.sequence, expected),
+                   "step", ""};
+    }
+    ++expected;
+  }
+  return {};
+}
+
+// All or nothing: a refusal gives back what the step's other sequences had got.
+base::Status Engine::Impl::extend_sequences(std::span<const Row> rows) {
+  std::map<int32_t, int64_t> counts;
+  for (const Row& row : rows) ++counts[row.sequence];
+  std::vector<std::pair<int32_t, int64_t>> extended;  // and their lengths before
+  for (const auto& [sequence, count] : counts) {
+    const int64_t before = tables->length(sequence);
+    base::Status status = tables->extend(sequence, count);
+    if (!status.ok()) {
+      for (const auto& [other, length] : extended) tables->truncate(other, length);
+      return status;
+    }
+    extended.emplace_back(sequence, before);
+  }
+  return {};
+}
+
+base::Status Engine::step(std::span<const Row> rows) {
+  Impl& e = *impl_;
+  RAFTER_TRY(e.check_rows(rows));
+  RAFTER_ASSIGN(HostExecutor::Bound * bound, e.bucket_for(static_cast<int64_t>(rows.size())));
+  RAFTER_TRY(e.extend_sequences(rows));
+  e.block->fill(rows);
+  e.last = bound;
+  return e.executor->run_blocking(*bound);
+}
+
+std::span<const float> Engine::logits(int i) const {
+  const Impl& e = *impl_;
+  RAFTER_CHECK(i >= 0 && i < e.block->input.wanted_rows, "logits of row {} of {}", i,
+               e.block->input.wanted_rows);
+  const auto width = static_cast<size_t>(vocabulary_size());
+  return {e.last->data(e.last->plan().logits) + static_cast<size_t>(i) * width, width};
+}
+
+std::span<const float> Engine::tap(const std::string& name) const {
+  const Impl& e = *impl_;
+  const plan::Plan& plan = e.last->plan();
+  auto found = plan.taps.find(name);
+  RAFTER_CHECK(found != plan.taps.end(), "no tap {}", name);
+  return {e.last->data(found->second),
+          static_cast<size_t>(e.block->input.rows * plan.info(found->second).width)};
+}
+
+const model::Model& Engine::model() const { return *impl_->model; }
+const EngineOptions& Engine::options() const { return impl_->options; }
+int64_t Engine::context_limit() const { return impl_->options.context_limit; }
+int64_t Engine::vocabulary_size() const { return impl_->model->info().vocabulary; }
+std::string Engine::executor_name() const { return impl_->executor_name; }
+
+base::Result<int32_t> Engine::create_sequence() { return impl_->tables->create(); }
+void Engine::release_sequence(int32_t sequence) { impl_->tables->release(sequence); }
+int64_t Engine::length(int32_t sequence) const { return impl_->tables->length(sequence); }
+void Engine::truncate(int32_t sequence, int64_t length) { impl_->tables->truncate(sequence, length); }
+base::Result<int32_t> Engine::fork_sequence(int32_t sequence, int64_t length) {
+  return impl_->tables->fork(sequence, length);
+}
+
+base::Status Engine::check_fits(int64_t positions) const {
+  const Impl& e = *impl_;
+  if (positions > e.options.context_limit) {
+    return Error{
+        ErrorCode::out_of_memory,
+        fmt::format("{} positions are needed and the context holds {}", positions, e.options.context_limit),
+        "context", "use a shorter prompt, fewer tokens to generate, or a larger --ctx"};
+  }
+  if (blocks_for(positions) > e.store.capacity()) {
+    return Error{ErrorCode::out_of_memory,
+                 fmt::format("{} positions need {} bytes of cache and {} are there", positions,
+                             blocks_for(positions) * e.store.block_bytes(), e.options.cache_bytes),
+                 "cache", "use a shorter context or free some memory"};
+  }
+  return {};
+}
+
+base::Result<const plan::Plan*> Engine::plan_for(int rows) {
+  RAFTER_ASSIGN(HostExecutor::Bound * bound,
+                impl_->bucket_for(std::clamp(rows, 1, impl_->options.row_capacity)));
+  return &bound->plan();
+}
+
+int64_t Engine::cache_bytes_in_use() const {
+  return impl_->tables->blocks_in_use() * impl_->store.block_bytes();
+}
+int64_t Engine::cache_bytes_limit() const { return impl_->options.cache_bytes; }
+
+}  // namespace rafter::engine

@@ -1,0 +1,205 @@
+#include "engine/exec_host.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "plan/fuse.h"
+#include "plan/place.h"
+
+namespace rafter::engine {
+
+using namespace kernels;
+
+class HostExecutor::TeamWorker final : public Worker {
+ public:
+  TeamWorker(int index, base::WorkerTeam& team) : Worker(index, team.size()), team_(team) {}
+  void barrier() override { team_.barrier(); }
+
+ private:
+  base::WorkerTeam& team_;
+};
+
+namespace {
+
+size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// The kernel that an op's argument type gets from a table; matmul and rope_append are chosen in bind_op.
+struct KernelOf {
+  const KernelTable& table;
+  auto operator()(const EmbedArgs&) const { return table.embed; }
+  auto operator()(const RmsNormArgs&) const { return table.rms_norm; }
+  auto operator()(const RopeAnglesArgs&) const { return table.rope_angles; }
+  auto operator()(const RopeArgs&) const { return table.rope; }
+  auto operator()(const KvAppendArgs&) const { return table.kv_append; }
+  auto operator()(const AttentionArgs&) const { return table.attention; }
+  auto operator()(const RowAttentionArgs&) const { return table.row_attention; }
+  auto operator()(const SwigluArgs&) const { return table.swiglu; }
+  auto operator()(const AddArgs&) const { return table.add; }
+  auto operator()(const SelectRowsArgs&) const { return table.select_rows; }
+  auto operator()(const RopeAppendArgs&) const { return table.rope_append; }
+};
+
+// Fills in addresses: `in(i)` and `out(i)` are the buffers of the op's i-th input and output (the order is in
+// plan.h).
+struct AddressFiller {
+  const plan::Op& op;
+  const StepInput* input;
+  const int32_t* rows;
+  const cache::BlockStore& store;
+  const std::function<float*(plan::Value)>& buffer;
+
+  float* in(size_t i) const { return buffer(op.inputs[i]); }
+  float* out(size_t i = 0) const { return buffer(op.outputs[i]); }
+
+  void operator()(EmbedArgs& a) const { a.input = input, a.out = out(); }
+  void operator()(RmsNormArgs& a) const { a.rows = rows, a.x = in(0), a.out = out(); }
+  void operator()(MatmulArgs& a) const {
+    a.rows = rows, a.x = in(0);
+    if (a.epilogue == MatmulEpilogue::add) a.residual = in(1);
+    const int outputs = a.epilogue == MatmulEpilogue::swiglu ? 1 : a.segment_count;
+    for (int s = 0; s < outputs; ++s) a.segments[s].out = out(static_cast<size_t>(s));
+  }
+  void operator()(RopeAnglesArgs& a) const { a.input = input, a.out = out(); }
+  void operator()(RopeArgs& a) const { a.rows = rows, a.x = in(0), a.angles = in(1), a.out = out(); }
+  void operator()(KvAppendArgs& a) const {
+    a.input = input, a.k = in(0), a.v = in(1), a.cache = store.layer(op.cache_layer);
+  }
+  void operator()(AttentionArgs& a) const {
+    a.input = input, a.q = in(0), a.out = out(), a.cache = store.layer(op.cache_layer);
+  }
+  void operator()(RowAttentionArgs& a) const {
+    a.input = input, a.q = in(0), a.k = in(1), a.v = in(2), a.out = out();
+  }
+  void operator()(SwigluArgs& a) const { a.rows = rows, a.gate = in(0), a.up = in(1), a.out = out(); }
+  void operator()(AddArgs& a) const { a.rows = rows, a.a = in(0), a.b = in(1), a.out = out(); }
+  void operator()(SelectRowsArgs& a) const { a.input = input, a.x = in(0), a.out = out(); }
+  void operator()(RopeAppendArgs& a) const {
+    a.input = input, a.cache = store.layer(op.cache_layer);
+    a.q.rows = a.k.rows = rows;
+    a.q.x = in(0), a.q.out = out(0), a.k.x = in(1), a.v = in(2);
+    a.q.angles = a.k.angles = in(3);
+  }
+};
+
+}  // namespace
+
+HostExecutor::HostExecutor(const KernelTable& table, base::WorkerTeam& team, const cache::BlockStore& store)
+    : table_(table), team_(team), store_(store) {
+  for (int index = 0; index < team.size(); ++index)
+    workers_.push_back(std::make_unique<TeamWorker>(index, team));
+}
+
+HostExecutor::~HostExecutor() = default;
+
+KernelTable::Scratch HostExecutor::scratch_of(const plan::Op& op, int64_t capacity,
+                                              int64_t max_positions) const {
+  if (const auto* matmul = std::get_if<MatmulArgs>(&op.args);
+      matmul != nullptr && table_.matmul_scratch != nullptr) {
+    return table_.matmul_scratch(*matmul, capacity);
+  }
+  if (const auto* attention = std::get_if<AttentionArgs>(&op.args);
+      attention != nullptr && table_.attention_scratch != nullptr) {
+    return table_.attention_scratch(*attention, capacity, max_positions);
+  }
+  return {};
+}
+
+base::Result<std::unique_ptr<HostExecutor::Bound>> HostExecutor::bind(plan::Plan plan, const StepInput* input,
+                                                                      int64_t max_positions) {
+  plan::expand(plan, [&](const plan::Op& op) {
+    return std::holds_alternative<MatmulArgs>(op.args) ? table_.fused_matmul != nullptr
+                                                       : table_.rope_append != nullptr;
+  });
+  auto bound = std::make_unique<Bound>();
+  bound->plan_ = std::move(plan);
+  plan::Plan& p = bound->plan_;
+  for (plan::Op& op : p.ops) {  // before placement: scratch sizes depend on the cache's type
+    if (auto* attention = std::get_if<AttentionArgs>(&op.args))
+      attention->cache = store_.layer(op.cache_layer);
+    const auto* matmul = std::get_if<MatmulArgs>(&op.args);
+    for (int s = 0; matmul != nullptr && s < matmul->segment_count; ++s) {
+      const tensor::NumberFormat& format = matmul->segments[s].weight.format;
+      if (table_.supports_format != nullptr && !table_.supports_format(format)) {
+        return base::Error{base::ErrorCode::unsupported,
+                           fmt::format("the {} kernels cannot read {}", table_.name, format.name()), op.role,
+                           "try --executor reference"};
+      }
+    }
+    const KernelTable::Scratch scratch = scratch_of(op, p.capacity, max_positions);
+    bound->scratch_per_worker_ = std::max(bound->scratch_per_worker_, round_up(scratch.per_worker));
+    bound->scratch_shared_ = std::max(bound->scratch_shared_, round_up(scratch.shared));
+  }
+  plan::place(p, [&](const plan::Op& op) { return scratch_of(op, p.capacity, max_positions).shared > 0; });
+  RAFTER_ASSIGN(bound->arena_, device::HostMemory::reserve(static_cast<size_t>(p.arena_bytes)));
+  RAFTER_TRY(ensure_scratch(bound->scratch_per_worker_, bound->scratch_shared_));
+
+  bound->steps_.resize(p.ops.size());
+  bound->cursors_ = std::vector<Worker::Cursor>(p.ops.size() * Worker::kPhases);
+  p.kernels.resize(p.ops.size());
+  for (size_t i = 0; i < p.ops.size(); ++i) bind_op(*bound, i, input);
+  return bound;
+}
+
+void HostExecutor::bind_op(Bound& bound, size_t index, const StepInput* input) {
+  plan::Plan& p = bound.plan_;
+  plan::Op& op = p.ops[index];
+  const bool on_wanted = p.info(op.outputs[0]).rows == plan::RowSpace::wanted;
+  const std::function<float*(plan::Value)> buffer = [&](plan::Value value) { return bound.data(value); };
+  const int32_t* rows = on_wanted ? &input->wanted_rows : &input->rows;
+  std::visit(AddressFiller{op, input, rows, store_, buffer}, op.args);
+
+  Bound::Step& step = bound.steps_[index];
+  step.barrier_before = p.barrier_before[index];
+  std::visit(
+      [&](auto& args) {
+        using Args = std::decay_t<decltype(args)>;
+        void (*kernel)(const Args&, Worker&) = nullptr;
+        if constexpr (std::is_same_v<Args, MatmulArgs>) {
+          kernel = plan::is_fused(op) ? table_.fused_matmul : table_.matmul;
+          p.kernels[index] = table_.matmul_kernel_name != nullptr
+                                 ? table_.matmul_kernel_name(args.segments[0].weight.format, p.capacity)
+                                 : "matmul";
+        } else {
+          kernel = KernelOf{table_}(args);
+          p.kernels[index] = plan::op_name(op.args);
+        }
+        RAFTER_CHECK(kernel != nullptr, "the {} kernels have no {}", table_.name, plan::op_name(op.args));
+        step.args = &args;
+        step.kernel = reinterpret_cast<void (*)()>(kernel);
+        step.run = [](const Bound::Step& s, Worker& worker) {
+          reinterpret_cast<void (*)(const Args&, Worker&)>(s.kernel)(*static_cast<const Args*>(s.args),
+                                                                     worker);
+        };
+      },
+      op.args);
+}
+
+base::Status HostExecutor::ensure_scratch(size_t per_worker, size_t shared) {
+  if (per_worker <= scratch_per_worker_ && shared <= scratch_shared_) return {};
+  per_worker = std::max(per_worker, scratch_per_worker_);
+  shared = std::max(shared, scratch_shared_);
+  RAFTER_ASSIGN(scratch_, device::HostMemory::reserve(shared + per_worker * workers_.size()));
+  scratch_per_worker_ = per_worker;
+  scratch_shared_ = shared;
+  const std::span<std::byte> all = scratch_.bytes();
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i]->set_memory(all.subspan(shared + i * per_worker, per_worker), all.first(shared));
+  }
+  return {};
+}
+
+base::Status HostExecutor::run_blocking(Bound& bound) {
+  for (Worker::Cursor& cursor : bound.cursors_) cursor.next.store(0, std::memory_order_relaxed);
+  team_.run_blocking([&](int index) {
+    Worker& worker = *workers_[static_cast<size_t>(index)];
+    for (size_t i = 0; i < bound.steps_.size(); ++i) {
+      const Bound::Step& step = bound.steps_[i];
+      if (step.barrier_before) worker.barrier();
+      worker.set_cursors(&bound.cursors_[i * Worker::kPhases]);
+      step.run(step, worker);
+    }
+  });
+  return {};
+}
+
+}  // namespace rafter::engine

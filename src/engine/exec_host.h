@@ -1,0 +1,69 @@
+// The host executor: runs a plan in host memory with one kernel table, the reference's or a CPU tier's.
+//
+// A bound plan is an array of steps: a kernel, its arguments with every address filled in, and whether the
+// team meets first. A run is one parallel region in which every worker walks the whole array.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "base/worker_team.h"
+#include "cache/block_store.h"
+#include "device/host_memory.h"
+#include "kernels/op/kernel_table.h"
+#include "plan/plan.h"
+
+namespace rafter::engine {
+
+class HostExecutor {
+ public:
+  // Keys and values live in `store`. Both references outlive the executor.
+  HostExecutor(const kernels::KernelTable& table, base::WorkerTeam& team, const cache::BlockStore& store);
+  ~HostExecutor();
+
+  // Undoes the fusions that the table has no body for, places buffers, and resolves every address. `input` is
+  // the block that each run reads; `max_positions` bounds what a row may attend to.
+  class Bound {
+   public:
+    const plan::Plan& plan() const { return plan_; }
+    // A value's buffer [rows, width]; for logits, taps and inputs, which keep theirs.
+    float* data(plan::Value value) {
+      return reinterpret_cast<float*>(arena_.data() + plan_.offsets[value.id]);
+    }
+
+   private:
+    friend class HostExecutor;
+    struct Step {
+      void (*run)(const Step& step, kernels::Worker& worker) = nullptr;
+      void (*kernel)() = nullptr;  // of the type that `run` knows
+      const void* args = nullptr;
+      bool barrier_before = false;
+    };
+    plan::Plan plan_;
+    device::HostMemory arena_;
+    std::vector<Step> steps_;
+    std::vector<kernels::Worker::Cursor> cursors_;  // [steps, kPhases]
+    size_t scratch_per_worker_ = 0, scratch_shared_ = 0;
+  };
+  base::Result<std::unique_ptr<Bound>> bind(plan::Plan plan, const kernels::StepInput* input,
+                                            int64_t max_positions);
+
+  // Runs every step on the whole team; returns when the last is done.
+  base::Status run_blocking(Bound& bound);
+
+ private:
+  class TeamWorker;
+  base::Status ensure_scratch(size_t per_worker, size_t shared);
+  void bind_op(Bound& bound, size_t index, const kernels::StepInput* input);
+  kernels::KernelTable::Scratch scratch_of(const plan::Op& op, int64_t capacity, int64_t max_positions) const;
+
+  const kernels::KernelTable& table_;
+  base::WorkerTeam& team_;
+  const cache::BlockStore& store_;
+  std::vector<std::unique_ptr<TeamWorker>> workers_;
+  device::HostMemory scratch_;  // shared first, then one part per worker
+  size_t scratch_per_worker_ = 0, scratch_shared_ = 0;
+};
+
+}  // namespace rafter::engine

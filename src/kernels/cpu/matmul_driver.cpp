@@ -1,0 +1,222 @@
+#include "kernels/cpu/matmul_driver.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "base/check.h"
+
+namespace rafter::kernels {
+namespace {
+
+// Columns per claim with more than kPrivateRows rows: the weights of a claim are expanded once and stay in
+// cache for all of them.
+constexpr int64_t kManyRowsClaim = 32;
+// With few rows a claim is a linear stream: long at first, shorter as the end nears (guided), so that workers
+// finish together.
+constexpr int64_t kLongestClaim = 1024, kShortestClaim = 8;
+
+int64_t align64(int64_t bytes) { return (bytes + 63) & ~int64_t{63}; }
+
+// Everything about an op that does not depend on the live row count.
+struct Layout {
+  int64_t columns = 0;   // K
+  int64_t outputs = 0;   // columns to claim, over all segments (swiglu: of gate)
+  int64_t segments = 0;  // with an output of their own
+  MatmulBody bodies[MatmulArgs::kMaxSegments];
+  int64_t input_offset[MatmulArgs::kMaxSegments];  // of each segment's form of x inside a prepared row
+  bool shares_input[MatmulArgs::kMaxSegments];     // an earlier segment prepares it
+  int64_t input_stride = 0;                        // bytes of a prepared row, all forms
+
+  Layout(const MatmulTier& tier, const MatmulArgs& args) : columns(args.columns) {
+    const bool swiglu = args.epilogue == MatmulEpilogue::swiglu;
+    segments = swiglu ? 1 : args.segment_count;
+    for (int s = 0; s < args.segment_count; ++s) {
+      const tensor::MatrixView& weight = args.segments[s].weight;
+      RAFTER_CHECK(weight.columns == columns, "segment {} has {} columns, x {}", s, weight.columns, columns);
+      if (s < segments) outputs += weight.rows;
+      bodies[s] = tier.choose(weight.format, args.precision);
+      input_offset[s] = input_stride;
+      shares_input[s] = false;
+      for (int t = 0; t < s && !shares_input[s]; ++t) {
+        shares_input[s] = bodies[t].prepare == bodies[s].prepare;
+        if (shares_input[s]) input_offset[s] = input_offset[t];
+      }
+      if (!shares_input[s]) input_stride += bodies[s].input_bytes(columns);
+    }
+    if (swiglu) {
+      RAFTER_CHECK(args.segment_count == 2 && args.segments[0].weight.rows == args.segments[1].weight.rows,
+                   "swiglu takes gate and up of one shape");
+    }
+    RAFTER_CHECK(args.epilogue != MatmulEpilogue::add || args.segment_count == 1, "add takes one segment");
+  }
+
+  int64_t body_scratch(int segment_count, int64_t rows) const {
+    int64_t bytes = 0;
+    for (int s = 0; s < segment_count; ++s) bytes = std::max(bytes, bodies[s].scratch_bytes(columns, rows));
+    return align64(bytes);
+  }
+};
+
+// A worker's scratch: one normed row, prepared rows of its own, sums of one claim (twice: gate and up), then
+// the body's.
+struct WorkerScratch {
+  int64_t normed = 0, inputs = 0, sums = 0, sums_up = 0, body = 0, bytes = 0;
+
+  WorkerScratch(const Layout& layout, int segment_count, int64_t rows) {
+    const int64_t sums_bytes =
+        align64(4 * std::max(std::min(rows, kPrivateRows) * kLongestClaim, rows * kManyRowsClaim));
+    inputs = normed + align64(4 * layout.columns);
+    sums = inputs + std::min(rows, kPrivateRows) * layout.input_stride;
+    sums_up = sums + sums_bytes;
+    body = sums_up + sums_bytes;
+    bytes = body + layout.body_scratch(segment_count, rows);
+  }
+};
+
+void prepare_row(const MatmulTier& tier, const MatmulArgs& args, const Layout& layout, int64_t r,
+                 float* normed, std::byte* prepared) {
+  const float* x = args.x + r * args.columns;
+  if (args.norm_weight != nullptr) {
+    tier.norm_row(x, args.norm_weight, args.columns, args.norm_epsilon, normed);
+    x = normed;
+  }
+  for (int s = 0; s < args.segment_count; ++s) {
+    if (!layout.shares_input[s]) layout.bodies[s].prepare(x, args.columns, prepared + layout.input_offset[s]);
+  }
+}
+
+// Finishes columns [begin, begin + width) of one segment from their sums.
+struct Finish {
+  const MatmulTier& tier;
+  const MatmulArgs& args;
+  int64_t rows;
+  float* sums;
+  float* sums_up;
+  int64_t sums_stride;
+
+  void operator()(int s, int64_t begin, int64_t width) const {
+    const MatmulSegment& segment = args.segments[s];
+    const int64_t stride = segment.weight.rows;
+    for (int64_t r = 0; r < rows; ++r) {
+      float* row = sums + r * sums_stride;
+      float* out = segment.out + r * stride + begin;
+      if (segment.bias != nullptr) add(row, segment.bias + begin, width, row);
+      switch (args.epilogue) {
+        case MatmulEpilogue::store:
+          std::copy_n(row, width, out);
+          break;
+        case MatmulEpilogue::add:
+          add(args.residual + r * stride + begin, row, width, out);
+          break;
+        case MatmulEpilogue::swiglu: {
+          float* up = sums_up + r * sums_stride;
+          if (args.segments[1].bias != nullptr) add(up, args.segments[1].bias + begin, width, up);
+          tier.swiglu_row(row, up, width, out);
+          break;
+        }
+      }
+    }
+  }
+
+  static void add(const float* a, const float* b, int64_t width, float* out) {
+    for (int64_t i = 0; i < width; ++i) out[i] = a[i] + b[i];
+  }
+};
+
+int64_t claim_size(int64_t rows, int64_t outputs, int64_t done, int workers) {
+  if (rows > kPrivateRows) return kManyRowsClaim;
+  const int64_t fair = (outputs - done) / (2 * workers);
+  return std::clamp(fair / kShortestClaim * kShortestClaim, kShortestClaim, kLongestClaim);
+}
+
+}  // namespace
+
+void run_matmul(const MatmulTier& tier, const MatmulArgs& args, Worker& worker) {
+  const int64_t rows = *args.rows;
+  if (rows <= 0 || args.segment_count == 0) return;
+  const Layout layout(tier, args);
+  const WorkerScratch place(layout, args.segment_count, rows);
+  std::byte* scratch = worker.scratch().data();
+  RAFTER_CHECK(static_cast<int64_t>(worker.scratch().size()) >= place.bytes, "scratch of {} bytes, {} needed",
+               worker.scratch().size(), place.bytes);
+  const bool is_private = rows <= kPrivateRows;
+  if (!is_private) {
+    RAFTER_CHECK(static_cast<int64_t>(worker.shared().size()) >= rows * layout.input_stride,
+                 "shared scratch of {} bytes, {} needed", worker.shared().size(), rows * layout.input_stride);
+  }
+
+  std::byte* inputs = is_private ? scratch + place.inputs : worker.shared().data();
+  float* normed = reinterpret_cast<float*>(scratch + place.normed);
+  const int64_t first = is_private ? 0 : worker.index(), step = is_private ? 1 : worker.count();
+  for (int64_t r = first; r < rows; r += step) {
+    prepare_row(tier, args, layout, r, normed, inputs + r * layout.input_stride);
+  }
+  if (!is_private) worker.barrier();
+
+  const int64_t sums_stride = is_private ? kLongestClaim : kManyRowsClaim;
+  float* sums = reinterpret_cast<float*>(scratch + place.sums);
+  float* sums_up = reinterpret_cast<float*>(scratch + place.sums_up);
+  const Finish finish{tier, args, rows, sums, sums_up, sums_stride};
+  const auto multiply = [&](int s, int64_t begin, int64_t end, float* into) {
+    layout.bodies[s].multiply({&args.segments[s].weight, begin, end, rows, inputs + layout.input_offset[s],
+                               layout.input_stride, scratch + place.body, into, sums_stride});
+  };
+  int64_t begin = 0, end = 0;
+  while (
+      worker.claim(0, layout.outputs, claim_size(rows, layout.outputs, end, worker.count()), &begin, &end)) {
+    int64_t segment_start = 0;
+    for (int s = 0; s < layout.segments; ++s) {
+      const int64_t width = args.segments[s].weight.rows;
+      const int64_t from = std::max(begin - segment_start, int64_t{0});
+      const int64_t to = std::min(end - segment_start, width);
+      segment_start += width;
+      if (from >= to) continue;
+      multiply(s, from, to, sums);
+      if (args.epilogue == MatmulEpilogue::swiglu) multiply(1, from, to, sums_up);
+      finish(s, from, to - from);
+    }
+  }
+}
+
+KernelTable::Scratch matmul_scratch(const MatmulTier& tier, const MatmulArgs& args, int64_t capacity) {
+  const Layout layout(tier, args);
+  const WorkerScratch place(layout, args.segment_count, capacity);
+  const int64_t shared = capacity > kPrivateRows ? capacity * layout.input_stride : 0;
+  return {static_cast<size_t>(place.bytes), static_cast<size_t>(shared)};
+}
+
+const char* matmul_kernel_name(const tensor::NumberFormat& format, int64_t rows) {
+  static const std::map<std::string, std::pair<std::string, std::string>> names = [] {
+    std::map<std::string, std::pair<std::string, std::string>> made;
+    const auto add = [&](const tensor::NumberFormat& f) {
+      const std::string q = f.kind == tensor::FormatKind::affine ? "q" : "";
+      made[f.name()] = {q + "mv_" + f.name(), q + "mm_" + f.name()};
+    };
+    for (auto type : {tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16}) {
+      add(tensor::NumberFormat::plain(type));
+    }
+    for (int bits : {2, 3, 4, 5, 6, 8}) {
+      for (int group : {32, 64, 128}) add(tensor::NumberFormat::affine(bits, group, tensor::DType::bf16));
+    }
+    for (auto kind : {tensor::FormatKind::q4_0, tensor::FormatKind::q4_1, tensor::FormatKind::q8_0,
+                      tensor::FormatKind::q6_k}) {
+      add(tensor::NumberFormat::block(kind));
+    }
+    return made;
+  }();
+  const auto found = names.find(format.name());
+  if (found == names.end()) return "unsupported";
+  return (rows <= kPrivateRows ? found->second.first : found->second.second).c_str();
+}
+
+bool supports_matmul_format(const tensor::NumberFormat& format) {
+  if (format.kind != tensor::FormatKind::affine) return true;
+  const bool bits = format.bits >= 2 && format.bits <= 8 && format.bits != 7;
+  const bool group = format.group == 32 || format.group == 64 || format.group == 128;
+  return bits && group &&
+         (format.scale_type == tensor::DType::bf16 || format.scale_type == tensor::DType::f16 ||
+          format.scale_type == tensor::DType::f32);
+}
+
+}  // namespace rafter::kernels

@@ -1,0 +1,54 @@
+// What every tier's matrix product shares: preparing x, claiming columns, epilogues. Compiled once, for the
+// baseline; the arithmetic is behind MatmulTier, which a tier's file fills.
+//
+// A product runs in two phases. First each live row of x is (normed and) laid out as its bodies want to read
+// it. Few rows are prepared by every worker for itself; more rows are divided among the workers, who then
+// meet at a barrier. Then the columns of all segments form one claim space: a worker takes a run of columns,
+// multiplies, and finishes them (bias, residual, gated activation) while they are in its cache.
+#pragma once
+
+#include "kernels/op/kernel_table.h"
+
+namespace rafter::kernels {
+
+// Up to this many rows, every worker prepares x for itself: no barrier.
+inline constexpr int64_t kPrivateRows = 4;
+
+// A run of output columns for a body: sums[r · sums_stride + n − begin] = Σ_k W[n, k] · x[r, k].
+struct MatmulColumns {
+  const tensor::MatrixView* weight = nullptr;
+  int64_t begin = 0, end = 0;  // n
+  int64_t rows = 0;
+  const std::byte* inputs = nullptr;  // prepared rows, 64-byte aligned
+  int64_t input_stride = 0;           // bytes
+  std::byte* scratch = nullptr;       // MatmulBody::scratch_bytes, 64-byte aligned
+  float* sums = nullptr;
+  int64_t sums_stride = 0;  // elements
+};
+
+// The arithmetic of one number format in one tier. Segments whose bodies have the same `prepare` share x.
+struct MatmulBody {
+  // Bytes of one prepared row of x, a multiple of 64.
+  int64_t (*input_bytes)(int64_t columns);
+  // Lays out x[columns]; rounds it as the precision says.
+  void (*prepare)(const float* x, int64_t columns, std::byte* prepared);
+  int64_t (*scratch_bytes)(int64_t columns, int64_t rows);
+  void (*multiply)(const MatmulColumns&);
+};
+
+struct MatmulTier {
+  MatmulBody (*choose)(const tensor::NumberFormat&, MatmulPrecision);
+  void (*norm_row)(const float* x, const float* weight, int64_t width, float epsilon, float* out);
+  void (*swiglu_row)(const float* gate, const float* up, int64_t width, float* out);
+};
+
+void run_matmul(const MatmulTier&, const MatmulArgs&, Worker&);
+KernelTable::Scratch matmul_scratch(const MatmulTier&, const MatmulArgs&, int64_t capacity);
+
+// "qmv_q4g64" (few rows), "qmm_q4g64" (more), "mv_bf16", "mm_q4_0", …
+const char* matmul_kernel_name(const tensor::NumberFormat&, int64_t rows);
+
+// Every format that tensor::decode_row reads.
+bool supports_matmul_format(const tensor::NumberFormat&);
+
+}  // namespace rafter::kernels

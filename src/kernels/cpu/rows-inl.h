@@ -1,0 +1,177 @@
+// The row kernels of one tier. Nothing is contracted and no sum depends on the vector width, so every tier
+// gives the same bits, and a loop's scalar tail the same as its vectors.
+//
+// The including file defines RAFTER_TIER, the namespace of its tier.
+#pragma once
+
+#include "kernels/cpu/norm_row-inl.h"
+#include "kernels/cpu/rows_common.h"
+#include "kernels/cpu/swiglu_row-inl.h"
+#include "kernels/cpu/vector-inl.h"
+#include "kernels/op/kernel_table.h"
+
+namespace rafter::kernels::RAFTER_TIER {
+namespace {
+
+constexpr int64_t kChunkElements = 4096;  // per claim
+
+// Items of `width` elements that one claim takes.
+int64_t chunk_of(int64_t width) { return width < kChunkElements ? kChunkElements / width : 1; }
+
+void rms_norm(const RmsNormArgs& args, Worker& worker) {
+  const int64_t total = int64_t{*args.rows} * args.groups;
+  for (int64_t begin, end; worker.claim(0, total, chunk_of(args.width), &begin, &end);) {
+    for (int64_t g = begin; g < end; ++g) {
+      const int64_t offset = g * args.width;
+      norm_row(args.x + offset, args.weight, args.width, args.epsilon, args.out + offset);
+    }
+  }
+}
+
+void swiglu(const SwigluArgs& args, Worker& worker) {
+  const int64_t total = *args.rows * args.width;
+  for (int64_t begin, end; worker.claim(0, total, kChunkElements, &begin, &end);) {
+    swiglu_row(args.gate + begin, args.up + begin, end - begin, args.out + begin);
+  }
+}
+
+void add(const AddArgs& args, Worker& worker) {
+  const int64_t total = *args.rows * args.width;
+  for (int64_t begin, end; worker.claim(0, total, kChunkElements, &begin, &end);) {
+    int64_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) store(args.out + i, load(args.a + i) + load(args.b + i));
+    for (; i < end; ++i) args.out[i] = args.a[i] + args.b[i];
+  }
+}
+
+// Where a head's values go: fp32 or bf16 memory of any alignment.
+struct FloatSink {
+  float* to;
+  void put(int64_t i, Floats v) const { store(to + i, v); }
+  void put(int64_t i, float value) const { to[i] = value; }
+};
+struct Bf16Sink {
+  std::byte* to;
+  void put(int64_t i, Floats v) const {
+    const HalfWords narrow = to_bf16(v);
+    std::memcpy(to + 2 * i, &narrow, sizeof(narrow));
+  }
+  void put(int64_t i, float value) const {
+    const HalfWords narrow = to_bf16(Floats{value});
+    std::memcpy(to + 2 * i, &narrow, 2);
+  }
+};
+
+template <typename Sink>
+void copy_values(const float* x, int64_t begin, int64_t end, Sink sink) {
+  int64_t i = begin;
+  for (; i + kLanes <= end; i += kLanes) sink.put(i, load(x + i));
+  for (; i < end; ++i) sink.put(i, x[i]);
+}
+
+// Rotates one head x[head_dim] by one row's angles. The sink may be x itself.
+template <typename Sink>
+void rotate_head(const RopeArgs& args, const float* angles, const float* x, Sink sink) {
+  const int64_t pairs = args.rotated_dims / 2;
+  const float* cosines = angles;
+  const float* sines = angles + pairs;
+  int64_t i = 0;
+  if (args.layout == RopeLayout::half) {
+    for (; i + kLanes <= pairs; i += kLanes) {
+      const Floats a = args.magnitude * load(x + i), b = args.magnitude * load(x + pairs + i);
+      const Floats c = load(cosines + i), s = load(sines + i);
+      sink.put(i, a * c - b * s);
+      sink.put(pairs + i, a * s + b * c);
+    }
+  }
+  const int64_t first_stride = args.layout == RopeLayout::half ? 1 : 2;
+  const int64_t partner = args.layout == RopeLayout::half ? pairs : 1;
+  for (; i < pairs; ++i) {
+    const int64_t at = i * first_stride;
+    const float a = args.magnitude * x[at], b = args.magnitude * x[at + partner];
+    sink.put(at, a * cosines[i] - b * sines[i]);
+    sink.put(at + partner, a * sines[i] + b * cosines[i]);
+  }
+  copy_values(x, args.rotated_dims, args.head_dim, sink);
+}
+
+void rope(const RopeArgs& args, Worker& worker) {
+  const int64_t total = int64_t{*args.rows} * args.heads;
+  for (int64_t begin, end; worker.claim(0, total, chunk_of(args.head_dim), &begin, &end);) {
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t offset = item * args.head_dim;
+      const float* angles = args.angles + item / args.heads * args.rotated_dims;
+      rotate_head(args, angles, args.x + offset, FloatSink{args.out + offset});
+    }
+  }
+}
+
+// Offset in bytes, from cache.keys or cache.values, of row b's slot of one kv head.
+int64_t slot_offset(const StepInput& input, const KvLayer& cache, int64_t b, int64_t kv_head) {
+  const int64_t position = input.positions[b];
+  const int32_t* table = input.block_tables + input.sequences[b] * input.block_table_stride;
+  return table[position / kBlockPositions] * cache.block_stride +
+         cache.offset(kv_head, position % kBlockPositions);
+}
+
+void append_head(const KvLayer& cache, const float* x, std::byte* to) {
+  if (cache.type == tensor::DType::f32) {
+    std::memcpy(to, x, cache.head_dim * 4);
+  } else {
+    copy_values(x, 0, cache.head_dim, Bf16Sink{to});
+  }
+}
+
+void kv_append(const KvAppendArgs& args, Worker& worker) {
+  const KvLayer& cache = args.cache;
+  const int64_t total = int64_t{args.input->rows} * cache.kv_heads;
+  for (int64_t begin, end; worker.claim(0, total, chunk_of(2 * cache.head_dim), &begin, &end);) {
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t slot = slot_offset(*args.input, cache, item / cache.kv_heads, item % cache.kv_heads);
+      append_head(cache, args.k + item * cache.head_dim, cache.keys + slot);
+      append_head(cache, args.v + item * cache.head_dim, cache.values + slot);
+    }
+  }
+}
+
+void rope_append(const RopeAppendArgs& args, Worker& worker) {
+  const KvLayer& cache = args.cache;
+  const int64_t head_dim = cache.head_dim, heads = args.q.heads, kv_heads = cache.kv_heads;
+  const int64_t total = args.input->rows * (heads + kv_heads);
+  for (int64_t begin, end; worker.claim(0, total, chunk_of(head_dim), &begin, &end);) {
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t b = item / (heads + kv_heads), head = item % (heads + kv_heads);
+      if (head < heads) {
+        const int64_t offset = (b * heads + head) * head_dim;
+        rotate_head(args.q, args.q.angles + b * args.q.rotated_dims, args.q.x + offset,
+                    FloatSink{args.q.out + offset});
+        continue;
+      }
+      const int64_t kv_head = head - heads, offset = (b * kv_heads + kv_head) * head_dim;
+      const int64_t slot = slot_offset(*args.input, cache, b, kv_head);
+      const float* angles = args.k.angles + b * args.k.rotated_dims;
+      if (cache.type == tensor::DType::f32) {
+        rotate_head(args.k, angles, args.k.x + offset,
+                    FloatSink{reinterpret_cast<float*>(cache.keys + slot)});
+      } else {
+        rotate_head(args.k, angles, args.k.x + offset, Bf16Sink{cache.keys + slot});
+      }
+      append_head(cache, args.v + offset, cache.values + slot);
+    }
+  }
+}
+
+void add_row_kernels(KernelTable& table) {
+  table.embed = embed_rows;
+  table.rms_norm = rms_norm;
+  table.rope_angles = make_rope_angles;
+  table.rope = rope;
+  table.kv_append = kv_append;
+  table.swiglu = swiglu;
+  table.add = add;
+  table.select_rows = copy_wanted_rows;
+  table.rope_append = rope_append;
+}
+
+}  // namespace
+}  // namespace rafter::kernels::RAFTER_TIER

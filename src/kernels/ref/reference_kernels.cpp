@@ -1,0 +1,36 @@
+#include "kernels/ref/reference_kernels.h"
+
+#include "kernels/ref/bodies.h"
+
+namespace rafter::kernels {
+namespace {
+
+KernelTable make_table() {
+  KernelTable table;
+  table.name = "reference";
+  table.embed = reference::embed;
+  table.rms_norm = reference::rms_norm;
+  table.matmul = reference::matmul;
+  table.rope_angles = reference::rope_angles;
+  table.rope = reference::rope;
+  table.kv_append = reference::kv_append;
+  table.attention = reference::attention;
+  table.row_attention = reference::row_attention;
+  table.swiglu = reference::swiglu;
+  table.add = reference::add;
+  table.select_rows = reference::select_rows;
+  table.supports_format = [](const tensor::NumberFormat&) { return true; };
+  table.matmul_kernel_name = [](const tensor::NumberFormat&, int64_t) { return "matmul_reference"; };
+  table.matmul_scratch = [](const MatmulArgs&, int64_t) { return KernelTable::Scratch{}; };
+  table.attention_scratch = [](const AttentionArgs&, int64_t, int64_t) { return KernelTable::Scratch{}; };
+  return table;
+}
+
+}  // namespace
+
+const KernelTable& reference_kernels() {
+  static const KernelTable table = make_table();
+  return table;
+}
+
+}  // namespace rafter::kernels

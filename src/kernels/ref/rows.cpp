@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/ref/bodies.h"
+#include "tensor/codec.h"
+
+namespace rafter::kernels::reference {
+
+void embed(const EmbedArgs& args, Worker& worker) {
+  if (worker.index() != 0) return;
+  const int64_t width = args.table.columns;
+  for (int64_t b = 0; b < args.input->rows; ++b) {
+    const std::span<float> out(args.out + b * width, width);
+    tensor::decode_row(args.table, args.input->tokens[b], out);
+    for (float& value : out) value *= args.scale;
+  }
+}
+
+void rms_norm(const RmsNormArgs& args, Worker& worker) {
+  if (worker.index() != 0) return;
+  for (int64_t g = 0; g < int64_t{*args.rows} * args.groups; ++g) {
+    const float* x = args.x + g * args.width;
+    double sum = 0;
+    for (int64_t i = 0; i < args.width; ++i) sum += double{x[i]} * x[i];
+    const double inverse = 1.0 / std::sqrt(sum / static_cast<double>(args.width) + args.epsilon);
+    for (int64_t i = 0; i < args.width; ++i) {
+      args.out[g * args.width + i] = static_cast<float>(x[i] * inverse * args.weight[i]);
+    }
+  }
+}
+
+void rope_angles(const RopeAnglesArgs& args, Worker& worker) {
+  if (worker.index() != 0) return;
+  const int64_t pairs = args.rotated_dims / 2;
+  for (int64_t b = 0; b < args.input->rows; ++b) {
+    const float scaled = args.position_scale * static_cast<float>(args.input->positions[b]);
+    float* out = args.out + b * args.rotated_dims;
+    for (int64_t i = 0; i < pairs; ++i) {
+      const float angle = scaled * args.frequencies[i];
+      out[i] = static_cast<float>(std::cos(double{angle}));
+      out[pairs + i] = static_cast<float>(std::sin(double{angle}));
+    }
+  }
+}
+
+void rope(const RopeArgs& args, Worker& worker) {
+  if (worker.index() != 0) return;
+  const int64_t pairs = args.rotated_dims / 2;
+  const bool half = args.layout == RopeLayout::half;
+  for (int64_t b = 0; b < *args.rows; ++b) {
+    const float* cosines = args.angles + b * args.rotated_dims;
+    const float* sines = cosines + pairs;
+    for (int64_t h = 0; h < args.heads; ++h) {
+      const float* x = args.x + (b * args.heads + h) * args.head_dim;
+      float* out = args.out + (b * args.heads + h) * args.head_dim;
+      for (int64_t i = 0; i < pairs; ++i) {
+        const int64_t ia = half ? i : 2 * i, ib = half ? i + pairs : 2 * i + 1;
+        const double a = double{args.magnitude} * x[ia], b_value = double{args.magnitude} * x[ib];
+        out[ia] = static_cast<float>(a * cosines[i] - b_value * sines[i]);
+        out[ib] = static_cast<float>(a * sines[i] + b_value * cosines[i]);
+      }
+      std::copy(x + args.rotated_dims, x + args.head_dim, out + args.rotated_dims);
+    }
+  }
+}
+
+void kv_append(const KvAppendArgs& args, Worker& worker) {
+  if (worker.index() != 0) return;
+  const StepInput& input = *args.input;
+  const KvLayer& cache = args.cache;
+  const int64_t width = int64_t{cache.kv_heads} * cache.head_dim;
+  const auto store = [&](std::byte* to, const float* from) {
+    for (int64_t i = 0; i < cache.head_dim; ++i) {
+      if (cache.type == tensor::DType::f32) {
+        std::memcpy(to + 4 * i, from + i, 4);
+      } else {
+        const uint16_t bits = tensor::f32_to_bf16(from[i]);
+        std::memcpy(to + 2 * i, &bits, 2);
+      }
+    }
+  };
+  for (int64_t b = 0; b < input.rows; ++b) {
+    const int64_t position = input.positions[b];
+    const int32_t* table = input.block_tables + input.sequences[b] * input.block_table_stride;
+    const int64_t block = table[position / kBlockPositions] * cache.block_stride;
+    for (int64_t h = 0; h < cache.kv_heads; ++h) {
+      const int64_t offset = block + cache.offset(h, position % kBlockPositions);
+      store(cache.keys + offset, args.k + b * width + h * cache.head_dim);
+      store(cache.values + offset, args.v + b * width + h * cache.head_dim);
+    }
+  }
+}
+
+void swiglu(const SwigluArgs& args, Worker& worker) {
+  if (worker.index() != 0) return;
+  for (int64_t i = 0; i < *args.rows * args.width; ++i) {
+    const double gate = args.gate[i];
+    args.out[i] = static_cast<float>(gate / (1.0 + std::exp(-gate)) * args.up[i]);
+  }
+}
+
+void add(const AddArgs& args, Worker& worker) {
+  if (worker.index() != 0) return;
+  for (int64_t i = 0; i < *args.rows * args.width; ++i) args.out[i] = args.a[i] + args.b[i];
+}
+
+void select_rows(const SelectRowsArgs& args, Worker& worker) {
+  if (worker.index() != 0) return;
+  for (int64_t i = 0; i < args.input->wanted_rows; ++i) {
+    std::copy_n(args.x + args.input->wanted[i] * args.width, args.width, args.out + i * args.width);
+  }
+}
+
+}  // namespace rafter::kernels::reference

@@ -1,0 +1,36 @@
+// The dense pre-norm transformer that llama, qwen2 and qwen3 share (models.md 1.2): their files say where
+// they differ.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/config.h"
+#include "model/model.h"
+#include "model/rope_config.h"
+#include "model/weights.h"
+
+namespace rafter::model {
+
+// What a family decides. Sizes common to all come from the config's usual keys.
+struct DenseTraits {
+  std::string architecture;
+  std::optional<double> default_rope_theta;
+  Bias qkv_bias = Bias::none;
+  Bias o_bias = Bias::none;
+  Bias mlp_bias = Bias::none;
+  bool qk_norm = false;             // RMS norm over each head of q and k, before the rotation
+  bool head_dim_key = true;         // false: head_dim is always D / H, whatever the config says
+  std::vector<int32_t> windows;     // per layer, 0: none; empty: none anywhere
+  bool gguf_adjacent_rope = false;  // llama-arch GGUF files store q and k rows for adjacent-pair rotation
+};
+
+base::Result<std::shared_ptr<const Model>> load_dense(const format::Checkpoint& checkpoint,
+                                                      const Config& config, DenseTraits traits);
+
+// Windows from `layer_types` and `sliding_window`; `without_types` says which layers slide when there is no
+// such list.
+base::Result<std::vector<int32_t>> sliding_windows(const Config& config,
+                                                   const std::function<bool(int64_t layer)>& without_types);
+
+}  // namespace rafter::model

@@ -1,0 +1,117 @@
+#include "model/gguf_config.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace rafter::model {
+
+using base::Error;
+using base::ErrorCode;
+
+namespace {
+
+class Metadata {
+ public:
+  explicit Metadata(const format::Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+
+  const format::GgufValue* find(const std::string& key) const {
+    auto found = checkpoint_.gguf_metadata().find(key);
+    return found == checkpoint_.gguf_metadata().end() ? nullptr : &found->second;
+  }
+
+  std::optional<std::string> string(const std::string& key) const {
+    const format::GgufValue* value = find(key);
+    const auto* text = value != nullptr ? std::get_if<std::string>(&value->value) : nullptr;
+    return text != nullptr ? std::optional(*text) : std::nullopt;
+  }
+
+  // Any integer type whose value fits: writers differ.
+  std::optional<int64_t> integer(const std::string& key) const {
+    const format::GgufValue* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (const auto* i = std::get_if<int64_t>(&value->value)) return *i;
+    if (const auto* u = std::get_if<uint64_t>(&value->value); u != nullptr && *u < 1ull << 62) {
+      return static_cast<int64_t>(*u);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<double> number(const std::string& key) const {
+    const format::GgufValue* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (const auto* d = std::get_if<double>(&value->value); d != nullptr && std::isfinite(*d)) return *d;
+    if (auto i = integer(key)) return static_cast<double>(*i);
+    return std::nullopt;
+  }
+
+ private:
+  const format::Checkpoint& checkpoint_;
+};
+
+// A float32 of the file as the shortest decimal that names it, so that 1e-5f reads as 1e-05 and
+// not 9.99999974e-06.
+double shortest(double value) { return std::stod(fmt::format("{}", static_cast<float>(value))); }
+
+}  // namespace
+
+base::Result<std::string> gguf_config_json(const format::Checkpoint& checkpoint) {
+  const Metadata metadata(checkpoint);
+  const std::optional<std::string> architecture = metadata.string("general.architecture");
+  if (!architecture) {
+    return Error{ErrorCode::invalid_data, "the key is missing or not a string",
+                 checkpoint.path() + ": general.architecture",
+                 "this GGUF file does not hold a language model"};
+  }
+  nlohmann::json config;
+  config["model_type"] = *architecture;
+
+  struct Key {
+    const char* gguf;
+    const char* config;
+    bool required;
+  };
+  static constexpr Key kIntegers[] = {
+      {"block_count", "num_hidden_layers", true},
+      {"context_length", "max_position_embeddings", true},
+      {"embedding_length", "hidden_size", true},
+      {"feed_forward_length", "intermediate_size", true},
+      {"attention.head_count", "num_attention_heads", true},
+      {"attention.head_count_kv", "num_key_value_heads", false},
+      {"attention.key_length", "head_dim", false},
+      {"rope.dimension_count", "rotary_dims", false},
+      {"vocab_size", "vocab_size", false},
+  };
+  for (const Key& key : kIntegers) {
+    const std::string name = *architecture + "." + key.gguf;
+    if (auto value = metadata.integer(name)) {
+      config[key.config] = *value;
+    } else if (key.required || metadata.find(name) != nullptr) {
+      return Error{ErrorCode::invalid_data, "the key is missing or not an integer",
+                   checkpoint.path() + ": " + name, ""};
+    }
+  }
+  const std::string epsilon = *architecture + ".attention.layer_norm_rms_epsilon";
+  if (auto value = metadata.number(epsilon)) {
+    config["rms_norm_eps"] = shortest(*value);
+  } else {
+    return Error{ErrorCode::invalid_data, "the key is missing or not a number",
+                 checkpoint.path() + ": " + epsilon, ""};
+  }
+  config["rope_theta"] = shortest(metadata.number(*architecture + ".rope.freq_base").value_or(10000.0));
+
+  const std::string scaling = *architecture + ".rope.scaling.";
+  const std::string type = metadata.string(scaling + "type").value_or("none");
+  if (type != "none") {
+    nlohmann::json rope = {{"rope_type", type}};
+    if (auto factor = metadata.number(scaling + "factor")) rope["factor"] = *factor;
+    if (auto length = metadata.integer(scaling + "original_context_length")) {
+      rope["original_max_position_embeddings"] = *length;
+    }
+    if (auto factor = metadata.number(scaling + "attn_factor")) rope["attention_factor"] = *factor;
+    config["rope_scaling"] = rope;
+  }
+  return config.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace rafter::model

@@ -1,0 +1,43 @@
+#include "model/model.h"
+
+#include "model/config.h"
+#include "model/families.h"
+
+namespace rafter::model {
+namespace {
+
+struct Architecture {
+  std::string_view model_type;  // as config.json or general.architecture spell it
+  base::Result<std::shared_ptr<const Model>> (*load)(const format::Checkpoint&, const Config&);
+};
+
+// The registry: a family is one file and its rows here.
+constexpr Architecture kArchitectures[] = {
+    {"llama", load_llama},
+    {"mistral", load_llama},  // MiniCPM5 and SmolLM 1 and 2 say "llama"
+    {"qwen2", load_qwen2},
+    {"qwen3", load_qwen3},
+};
+
+}  // namespace
+
+std::vector<std::string_view> supported_architectures() {
+  std::vector<std::string_view> names;
+  for (const Architecture& architecture : kArchitectures) names.push_back(architecture.model_type);
+  return names;
+}
+
+base::Result<std::shared_ptr<const Model>> load_model(const format::Checkpoint& checkpoint) {
+  RAFTER_ASSIGN(const Config config, Config::from_checkpoint(checkpoint));
+  for (const Architecture& architecture : kArchitectures) {
+    if (architecture.model_type == config.model_type()) return architecture.load(checkpoint, config);
+  }
+  std::string supported;
+  for (std::string_view name : supported_architectures())
+    supported += (supported.empty() ? "" : ", ") + std::string(name);
+  return base::Error{base::ErrorCode::unsupported,
+                     fmt::format("model type \"{}\" is not supported", config.model_type()), config.where(),
+                     "supported: " + supported};
+}
+
+}  // namespace rafter::model

@@ -1,0 +1,23 @@
+// Qwen3: llama with an RMS norm over each head of q and k before the rotation. models.md 1.4.
+#include "model/dense.h"
+#include "model/families.h"
+
+namespace rafter::model {
+
+base::Result<std::shared_ptr<const Model>> load_qwen3(const format::Checkpoint& checkpoint,
+                                                      const Config& config) {
+  DenseTraits traits;
+  traits.architecture = "qwen3";
+  traits.default_rope_theta = 1000000.0;
+  traits.qk_norm = true;
+  RAFTER_ASSIGN(const bool attention_bias, config.boolean("attention_bias", false));
+  traits.qkv_bias = traits.o_bias = attention_bias ? Bias::required : Bias::none;
+  RAFTER_ASSIGN(const bool slides, config.boolean("use_sliding_window", false));
+  RAFTER_ASSIGN(const int64_t first_sliding, config.integer("max_window_layers", 28));
+  if (slides) {
+    RAFTER_ASSIGN(traits.windows, sliding_windows(config, [&](int64_t l) { return l >= first_sliding; }));
+  }
+  return load_dense(checkpoint, config, std::move(traits));
+}
+
+}  // namespace rafter::model

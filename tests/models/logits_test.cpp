@@ -1,0 +1,94 @@
+// Every oracle checkpoint, teacher-forced: the prompt in one step, then 64 steps of one row.
+//
+//   --precise     max |Δlogit| ≤ 1e-3 · max |logit| against the fp32 truth
+//   default       max |Δlogit| and mean KL at most twice those of the bf16 witness
+//   both          the greedy choice is the truth's wherever the truth's margin exceeds the bound
+#include <gtest/gtest.h>
+
+#include "base/cpu_info.h"
+#include "tests/models/engine_fixture.h"
+
+namespace rafter::testing {
+namespace {
+
+using engine::EngineOptions;
+using engine::ExecutorKind;
+
+struct Mode {
+  const char* name;
+  const char* tier;  // null: the reference executor
+  bool precise;
+};
+
+class LogitsTest : public ::testing::TestWithParam<Mode> {};
+
+std::vector<float> teacher_forced_logits(const OracleCase& oracle_case, const OracleValues& values,
+                                         const Mode& mode) {
+  EngineOptions options;
+  options.executor = mode.tier == nullptr ? ExecutorKind::reference : ExecutorKind::cpu;
+  options.precise = mode.precise;
+  options.threads = 2;
+  options.max_sequences = 1;
+  options.row_capacity = 64;
+  auto engine = open_engine(oracle_case.path, options);
+  const int32_t sequence = engine->create_sequence().value();
+  std::vector<float> logits;
+  const auto total = static_cast<int64_t>(values.tokens.size());
+  feed(*engine, sequence, values.tokens, 0, values.prompt_length, values.prompt_length, &logits);
+  feed(*engine, sequence, values.tokens, values.prompt_length, total, 1, &logits);
+  return logits;
+}
+
+TEST_P(LogitsTest, EveryCheckpointIsWithinItsBound) {
+  if (oracle_cases().empty())
+    GTEST_SKIP() << "no oracle data in " << oracle_folder() << ": run oracle/generate.py";
+  const Mode mode = GetParam();
+  if (mode.tier != nullptr) {
+    bool supported = false;
+    for (base::CpuTier tier : base::supported_tiers())
+      supported |= std::string(base::cpu_tier_name(tier)) == mode.tier;
+    if (!supported) GTEST_SKIP() << "this machine has no " << mode.tier;
+  }
+  ForcedTier forced(mode.tier != nullptr ? mode.tier : "");
+  double worst_delta = 0, worst_kl = 0;
+  for (const OracleCase& oracle_case : oracle_cases()) {
+    SCOPED_TRACE(oracle_case.name);
+    const OracleValues values = read_values(oracle_case);
+    const std::vector<float> logits = teacher_forced_logits(oracle_case, values, mode);
+    const auto total = static_cast<int64_t>(values.tokens.size());
+    ASSERT_EQ(static_cast<int64_t>(logits.size()), total * values.vocabulary);
+
+    LogitError witness;
+    for (int64_t t = 0; t < total; ++t) witness.add_row(values.truth_row(t), values.witness_row(t), 0);
+    const double bound = mode.precise ? 1e-3 * witness.max_logit : 2 * witness.max_delta;
+    LogitError ours;
+    for (int64_t t = 0; t < total; ++t) {
+      ours.add_row(values.truth_row(t), {logits.data() + t * values.vocabulary, size_t(values.vocabulary)},
+                   bound);
+    }
+    EXPECT_TRUE(ours.finite);
+    EXPECT_LE(ours.max_delta, bound);
+    EXPECT_EQ(ours.greedy_wrong, 0) << "of " << ours.greedy_judged;
+    if (!mode.precise) {
+      EXPECT_LE(ours.mean_kl(), 2 * witness.mean_kl());
+      worst_kl = std::max(worst_kl, ours.mean_kl() / witness.mean_kl());
+    }
+    worst_delta =
+        std::max(worst_delta, ours.max_delta / (mode.precise ? witness.max_logit : witness.max_delta));
+  }
+  RecordProperty("worst_delta", std::to_string(worst_delta));
+  std::printf("%s: %zu checkpoints, worst max|delta| %.3g of %s, worst mean KL %.3g of the witness's\n",
+              mode.name, oracle_cases().size(), worst_delta, mode.precise ? "max|logit|" : "the witness's",
+              worst_kl);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, LogitsTest,
+    ::testing::Values(Mode{"reference_precise", nullptr, true}, Mode{"portable_precise", "portable", true},
+                      Mode{"portable_default", "portable", false}, Mode{"avx2_precise", "avx2", true},
+                      Mode{"avx2_default", "avx2", false}, Mode{"avx512_precise", "avx512", true},
+                      Mode{"avx512_default", "avx512", false}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace rafter::testing
