@@ -65,5 +65,54 @@ typedef uint16_t HalfWords __attribute__((vector_size(2 * kLanes)));
   return reinterpret_cast<Floats>(__builtin_convertvector(v, Words) << 16);
 }
 
+// a > b ? a : b: b where either is NaN.
+[[gnu::always_inline]] inline Floats maximum(Floats a, Floats b) {
+#if defined(__AVX512F__)
+  return _mm512_max_ps(a, b);
+#elif defined(__AVX2__)
+  return _mm256_max_ps(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+
+// Folds the lanes in halves: lane i with lane i + n/2, and so on.
+inline float sum_of_lanes(Floats v) {
+  float lanes[kLanes];
+  std::memcpy(lanes, &v, sizeof(v));
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  }
+  return lanes[0];
+}
+inline float largest_lane(Floats v) {
+  float lanes[kLanes];
+  std::memcpy(lanes, &v, sizeof(v));
+  float largest = lanes[0];
+  for (int i = 1; i < kLanes; ++i) largest = lanes[i] > largest ? lanes[i] : largest;
+  return largest;
+}
+
+// e^x for x ≤ 0, to 1 unit in the last place; 1 at 0; 0 below −87.3, where the result would be subnormal; NaN
+// stays NaN. x = n·ln 2 + r, |r| ≤ ln 2 / 2, and a polynomial in r (Cephes' expf coefficients).
+[[gnu::always_inline]] inline Floats exp_nonpositive(Floats x) {
+  const Floats rounder = broadcast(0x1.8p23f);  // adding it leaves the nearest integer in the low bits
+  const Floats shifted = multiply_add(x, broadcast(1.44269504088896341f), rounder);
+  const Floats n = shifted - rounder;
+  // ln 2 in two parts, the first of few enough bits for its product with n to be exact.
+  Floats r = multiply_add(n, broadcast(-0.693359375f), x);
+  r = multiply_add(n, broadcast(2.12194440e-4f), r);
+  Floats p = broadcast(1.9875691500e-4f);
+  p = multiply_add(p, r, broadcast(1.3981999507e-3f));
+  p = multiply_add(p, r, broadcast(8.3334519073e-3f));
+  p = multiply_add(p, r, broadcast(4.1665795894e-2f));
+  p = multiply_add(p, r, broadcast(1.6666665459e-1f));
+  p = multiply_add(p, r, broadcast(5.0000001201e-1f));
+  p = multiply_add(p, r * r, r) + 1.0f;
+  const Words exponent = reinterpret_cast<Words>(shifted) << 23;  // n, modulo 2^9
+  const Floats result = reinterpret_cast<Floats>(reinterpret_cast<Words>(p) + exponent);
+  return x < -87.3f ? Floats{} : result;
+}
+
 }  // namespace
 }  // namespace rafter::kernels::RAFTER_TIER

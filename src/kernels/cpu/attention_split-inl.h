@@ -1,0 +1,375 @@
+// Softmax attention of a few queries over one split: scores, weights, weighted values. Each is one loop
+// order, whatever the tile:
+//   score     q·k over d ascending, one chain per position; then the scale
+//   sum       weights by lane (position modulo the vector) ascending, lanes folded in halves
+//   values    over positions ascending, one chain per d
+// so a query's result is the same in any tile. Positions are local to the split. A query never touches the
+// values of a position that it doesn't see, not even with weight 0.
+//
+// Keys are transposed [d][position], a few positions at a time, so that lanes hold positions and need no
+// reduction; values are used as they lie, lanes along d. Both are read where the cache has them.
+#pragma once
+
+#include "kernels/cpu/attention_plan.h"
+#include "kernels/cpu/vector-inl.h"
+
+namespace rafter::kernels::RAFTER_TIER {
+namespace {
+
+constexpr int64_t kSplit = kSplitPositions;
+constexpr int64_t kKeyTile = 32;  // positions transposed at once: 16 KiB at head_dim 128
+
+// Queries that one register tile takes at most; smaller powers of two take the rest.
+constexpr int kMaxQueryTile = kLanes == 16 ? 8 : 4;
+
+// Keys and values of one kv head over one split. Entries hold for the positions [from, to), and keys are
+// readable for the whole of every key tile that these touch.
+struct SplitSource {
+  const std::byte* keys[kSplit];
+  const std::byte* values[kSplit];
+  int64_t from, to;
+  bool bf16;
+  int64_t head_dim;
+};
+
+// The queries of one tile and what a split makes of them. Memory: see tile_bytes().
+struct TileMemory {
+  float*
+      packed;  // queries in groups of a register tile: group at query i is [head_dim][width] at i · head_dim
+  float* scores;   // [queries][kSplit], then weights
+  float* sums;     // [queries][head_dim] weighted values of this split
+  float* keys;     // [head_dim][kKeyTile]
+  float* largest;  // [queries] of this split
+  float* totals;   // [queries]
+  int32_t* from;   // [queries] visible positions, local to the split
+  int32_t* to;
+};
+
+constexpr int64_t tile_floats(int64_t queries, int64_t head_dim) {
+  return queries * (2 * head_dim + kSplit + 4) + head_dim * kKeyTile;
+}
+
+TileMemory divide_memory(float* memory, int64_t queries, int64_t head_dim) {
+  TileMemory tile;
+  const auto take = [&](int64_t floats) {
+    float* start = memory;
+    memory += floats;
+    return start;
+  };
+  tile.keys = take(head_dim * kKeyTile);
+  tile.scores = take(queries * kSplit);
+  tile.packed = take(queries * head_dim);
+  tile.sums = take(queries * head_dim);
+  tile.largest = take(queries);
+  tile.totals = take(queries);
+  tile.from = reinterpret_cast<int32_t*>(take(queries));
+  tile.to = reinterpret_cast<int32_t*>(take(queries));
+  return tile;
+}
+
+// Width of the register tile that takes the next of `left` queries.
+int register_tile(int64_t left) {
+  int width = kMaxQueryTile;
+  while (width > left) width /= 2;
+  return width;
+}
+
+// ---- scores
+
+// Words {4i, 4i+1, 4i+2, 4i+3} of the four 16-byte blocks at rows i, 4 + i, 8 + i, …, one block per 128 bits.
+[[gnu::always_inline]] inline Words gather_blocks(const std::byte* const* rows, int i, int64_t offset) {
+  const auto block = [&](int k) {
+    typedef uint32_t Block __attribute__((vector_size(16)));
+    Block words;
+    std::memcpy(&words, rows[4 * k + i] + offset, 16);
+    return words;
+  };
+#if defined(__AVX512F__)
+  __m512i v = _mm512_castsi128_si512(reinterpret_cast<__m128i>(block(0)));
+  v = _mm512_inserti32x4(v, reinterpret_cast<__m128i>(block(1)), 1);
+  v = _mm512_inserti32x4(v, reinterpret_cast<__m128i>(block(2)), 2);
+  return reinterpret_cast<Words>(_mm512_inserti32x4(v, reinterpret_cast<__m128i>(block(3)), 3));
+#elif defined(__AVX2__)
+  const __m256i v = _mm256_castsi128_si256(reinterpret_cast<__m128i>(block(0)));
+  return reinterpret_cast<Words>(_mm256_inserti128_si256(v, reinterpret_cast<__m128i>(block(1)), 1));
+#else
+  return block(0);
+#endif
+}
+
+// Transposes the 4 × 4 words of each 128-bit block of four vectors.
+[[gnu::always_inline]] inline void transpose_blocks(Words v[4]) {
+#if defined(__AVX512F__)
+  const __m512i a = reinterpret_cast<__m512i>(v[0]), b = reinterpret_cast<__m512i>(v[1]);
+  const __m512i c = reinterpret_cast<__m512i>(v[2]), d = reinterpret_cast<__m512i>(v[3]);
+  const __m512i ab0 = _mm512_unpacklo_epi32(a, b), ab1 = _mm512_unpackhi_epi32(a, b);
+  const __m512i cd0 = _mm512_unpacklo_epi32(c, d), cd1 = _mm512_unpackhi_epi32(c, d);
+  v[0] = reinterpret_cast<Words>(_mm512_unpacklo_epi64(ab0, cd0));
+  v[1] = reinterpret_cast<Words>(_mm512_unpackhi_epi64(ab0, cd0));
+  v[2] = reinterpret_cast<Words>(_mm512_unpacklo_epi64(ab1, cd1));
+  v[3] = reinterpret_cast<Words>(_mm512_unpackhi_epi64(ab1, cd1));
+#elif defined(__AVX2__)
+  const __m256i a = reinterpret_cast<__m256i>(v[0]), b = reinterpret_cast<__m256i>(v[1]);
+  const __m256i c = reinterpret_cast<__m256i>(v[2]), d = reinterpret_cast<__m256i>(v[3]);
+  const __m256i ab0 = _mm256_unpacklo_epi32(a, b), ab1 = _mm256_unpackhi_epi32(a, b);
+  const __m256i cd0 = _mm256_unpacklo_epi32(c, d), cd1 = _mm256_unpackhi_epi32(c, d);
+  v[0] = reinterpret_cast<Words>(_mm256_unpacklo_epi64(ab0, cd0));
+  v[1] = reinterpret_cast<Words>(_mm256_unpackhi_epi64(ab0, cd0));
+  v[2] = reinterpret_cast<Words>(_mm256_unpacklo_epi64(ab1, cd1));
+  v[3] = reinterpret_cast<Words>(_mm256_unpackhi_epi64(ab1, cd1));
+#else
+  const Words ab0 = __builtin_shufflevector(v[0], v[1], 0, 4, 1, 5);
+  const Words ab1 = __builtin_shufflevector(v[0], v[1], 2, 6, 3, 7);
+  const Words cd0 = __builtin_shufflevector(v[2], v[3], 0, 4, 1, 5);
+  const Words cd1 = __builtin_shufflevector(v[2], v[3], 2, 6, 3, 7);
+  v[0] = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
+  v[1] = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
+  v[2] = __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
+  v[3] = __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
+#endif
+}
+
+// Expands kKeyTile keys to out[head_dim][kKeyTile].
+template <bool kBf16>
+void transpose_keys(const std::byte* const* keys, int64_t head_dim, float* out) {
+  constexpr int64_t kDims = kBf16 ? 8 : 4;  // in 16 bytes
+  for (int64_t p = 0; p < kKeyTile; p += kLanes) {
+    for (int64_t d = 0; d < head_dim; d += kDims) {
+      Words v[4];
+      for (int i = 0; i < 4; ++i) v[i] = gather_blocks(keys + p, i, d * (16 / kDims));
+      transpose_blocks(v);
+      for (int i = 0; i < 4; ++i) {
+        float* to = out + (d + i * (kDims / 4)) * kKeyTile + p;
+        if constexpr (kBf16) {  // each word: two dims, the lower in the lower half
+          store(to, reinterpret_cast<Floats>(v[i] << 16));
+          store(to + kKeyTile, reinterpret_cast<Floats>(v[i] & 0xFFFF0000));
+        } else {
+          store(to, reinterpret_cast<Floats>(v[i]));
+        }
+      }
+    }
+  }
+}
+
+// scores[i][p] = scale · Σ_d q[d][i] · keys[d][p] for one register tile of queries and all kKeyTile
+// positions.
+template <int kQueries>
+void score_keys(const float* q, const float* keys, int64_t head_dim, float scale, float* scores) {
+  // Enough chains to hide an addition's latency, few enough to stay in registers.
+  constexpr int kVectors = kQueries == kMaxQueryTile || kLanes == 16 ? 2 : 4;
+  for (int64_t p = 0; p < kKeyTile; p += kVectors * kLanes) {
+    Floats sums[kQueries][kVectors] = {};
+    for (int64_t d = 0; d < head_dim; ++d) {
+      Floats key[kVectors];
+      for (int j = 0; j < kVectors; ++j) key[j] = load(keys + d * kKeyTile + p + j * kLanes);
+      for (int i = 0; i < kQueries; ++i) {
+        const Floats query = broadcast(q[d * kQueries + i]);
+        for (int j = 0; j < kVectors; ++j) sums[i][j] = multiply_add(query, key[j], sums[i][j]);
+      }
+    }
+    for (int i = 0; i < kQueries; ++i) {
+      for (int j = 0; j < kVectors; ++j) store(scores + i * kSplit + p + j * kLanes, sums[i][j] * scale);
+    }
+  }
+}
+
+void score_split(const TileMemory& tile, int64_t queries, const SplitSource& source, float scale) {
+  const int64_t head_dim = source.head_dim;
+  for (int64_t p = source.from / kKeyTile * kKeyTile; p < source.to; p += kKeyTile) {
+    if (source.bf16) {
+      transpose_keys<true>(source.keys + p, head_dim, tile.keys);
+    } else {
+      transpose_keys<false>(source.keys + p, head_dim, tile.keys);
+    }
+    for (int64_t i = 0; i < queries;) {
+      const int width = register_tile(queries - i);
+      const float* q = tile.packed + i * head_dim;
+      float* scores = tile.scores + i * kSplit + p;
+      if (width == 8) score_keys<8>(q, tile.keys, head_dim, scale, scores);
+      if (width == 4) score_keys<4>(q, tile.keys, head_dim, scale, scores);
+      if (width == 2) score_keys<2>(q, tile.keys, head_dim, scale, scores);
+      if (width == 1) score_keys<1>(q, tile.keys, head_dim, scale, scores);
+      i += width;
+    }
+  }
+}
+
+// ---- weights
+
+// Turns one query's scores into weights e^(score − largest) and leaves zeros beside them to a whole vector.
+void weigh_positions(float* scores, int64_t from, int64_t to, float* largest, float* total) {
+  const int64_t first = from / kLanes * kLanes, last = (to + kLanes - 1) / kLanes * kLanes;
+  for (int64_t p = first; p < from; ++p) scores[p] = -__builtin_inff();
+  for (int64_t p = to; p < last; ++p) scores[p] = -__builtin_inff();
+  Floats maxima = broadcast(-__builtin_inff());
+  for (int64_t p = first; p < last; p += kLanes) maxima = maximum(load(scores + p), maxima);
+  *largest = largest_lane(maxima);
+  Floats sums = {};
+  for (int64_t p = first; p < last; p += kLanes) {
+    const Floats weights = exp_nonpositive(load(scores + p) - *largest);
+    store(scores + p, weights);
+    sums += weights;
+  }
+  *total = sum_of_lanes(sums);
+}
+
+// ---- values
+
+// sums[i][dim …] += Σ_p weights[i][p] · values[p][dim …] over `count` positions: kVectors vectors of dims, or
+// the 8 dims of half a vector.
+template <int kQueries, int kVectors, bool kBf16, bool kHalf = false>
+void add_values(const std::byte* const* values, int64_t count, const float* weights, int64_t head_dim,
+                int64_t dim, float* sums) {
+  constexpr int64_t kBytes = kBf16 ? 2 : 4;
+  const auto load_sums = [&](int i, int j) {
+    const float* from = sums + i * head_dim + dim + j * kLanes;
+    if constexpr (!kHalf) return load(from);
+    Floats v = {};
+    std::memcpy(&v, from, 32);
+    return v;
+  };
+  const auto load_values = [&](int64_t p, int j) {
+    const std::byte* from = values[p] + (dim + j * kLanes) * kBytes;
+    if constexpr (kHalf) {
+      std::byte padded[64] = {};
+      std::memcpy(padded, from, 8 * kBytes);
+      if constexpr (kBf16) return load_bf16(padded);
+      return load(reinterpret_cast<const float*>(padded));
+    } else {
+      if constexpr (kBf16) return load_bf16(from);
+      return load(reinterpret_cast<const float*>(from));
+    }
+  };
+  Floats sum[kQueries][kVectors];
+  for (int i = 0; i < kQueries; ++i) {
+    for (int j = 0; j < kVectors; ++j) sum[i][j] = load_sums(i, j);
+  }
+  for (int64_t p = 0; p < count; ++p) {
+    Floats value[kVectors];
+    for (int j = 0; j < kVectors; ++j) value[j] = load_values(p, j);
+    for (int i = 0; i < kQueries; ++i) {
+      const Floats weight = broadcast(weights[i * kSplit + p]);
+      for (int j = 0; j < kVectors; ++j) sum[i][j] = multiply_add(weight, value[j], sum[i][j]);
+    }
+  }
+  for (int i = 0; i < kQueries; ++i) {
+    for (int j = 0; j < kVectors; ++j) {
+      std::memcpy(sums + i * head_dim + dim + j * kLanes, &sum[i][j], kHalf ? 32 : sizeof(Floats));
+    }
+  }
+}
+
+// The positions [from, to) for one register tile of queries, all dims.
+template <int kQueries, bool kBf16>
+void add_value_rows(const SplitSource& source, int64_t from, int64_t to, const float* weights, float* sums) {
+  if (from >= to) return;
+  constexpr int kVectors = kQueries == 8 ? 2 : kQueries == 4 && kLanes < 16 ? 2 : 4;
+  const std::byte* const* values = source.values + from;
+  const int64_t head_dim = source.head_dim, count = to - from;
+  int64_t dim = 0;
+  for (; dim + kVectors * kLanes <= head_dim; dim += kVectors * kLanes) {
+    add_values<kQueries, kVectors, kBf16>(values, count, weights + from, head_dim, dim, sums);
+  }
+  for (; dim + kLanes <= head_dim; dim += kLanes) {
+    add_values<kQueries, 1, kBf16>(values, count, weights + from, head_dim, dim, sums);
+  }
+  if constexpr (kLanes > 8) {
+    if (dim < head_dim)
+      add_values<kQueries, 1, kBf16, true>(values, count, weights + from, head_dim, dim, sums);
+  }
+}
+
+struct LocalRange {
+  int64_t from, to;
+};
+LocalRange intersect(LocalRange a, LocalRange b) {
+  return {a.from > b.from ? a.from : b.from, a.to < b.to ? a.to : b.to};
+}
+
+// One block of positions for one register tile of queries: what all of them see together, what lies before
+// and after it singly.
+template <int kQueries, bool kBf16>
+void add_block(const TileMemory& tile, int64_t i, const SplitSource& source, LocalRange block) {
+  const float* weights = tile.scores + i * kSplit;
+  float* sums = tile.sums + i * source.head_dim;
+  LocalRange common = {0, kSplit};
+  for (int q = 0; q < kQueries; ++q) common = intersect(common, {tile.from[i + q], tile.to[i + q]});
+  if (common.from >= common.to) common = {kSplit, kSplit};
+  const auto add_singly = [&](LocalRange range) {
+    for (int q = 0; q < kQueries; ++q) {
+      const LocalRange seen = intersect(intersect(range, block), {tile.from[i + q], tile.to[i + q]});
+      add_value_rows<1, kBf16>(source, seen.from, seen.to, weights + q * kSplit, sums + q * source.head_dim);
+    }
+  };
+  add_singly({0, common.from});
+  const LocalRange shared = intersect(common, block);
+  add_value_rows<kQueries, kBf16>(source, shared.from, shared.to, weights, sums);
+  add_singly({common.to, kSplit});
+}
+
+template <bool kBf16>
+void add_split(const TileMemory& tile, int64_t queries, const SplitSource& source) {
+  // A block's values stay in the nearest cache while all queries pass over them.
+  for (int64_t p = source.from / kBlockPositions * kBlockPositions; p < source.to; p += kBlockPositions) {
+    const LocalRange block = {p, p + kBlockPositions};
+    for (int64_t i = 0; i < queries;) {
+      const int width = register_tile(queries - i);
+      if (width == 8) add_block<8, kBf16>(tile, i, source, block);
+      if (width == 4) add_block<4, kBf16>(tile, i, source, block);
+      if (width == 2) add_block<2, kBf16>(tile, i, source, block);
+      if (width == 1) add_block<1, kBf16>(tile, i, source, block);
+      i += width;
+    }
+  }
+}
+
+// ---- a split, and the merge of splits
+
+// Fills tile.largest, tile.totals and tile.sums for the queries with positions in this split. Expects
+// tile.packed, tile.from and tile.to (from ≥ to: no position here; its results are then undefined).
+void attend_split(const TileMemory& tile, int64_t queries, const SplitSource& source, float scale) {
+  score_split(tile, queries, source, scale);
+  for (int64_t i = 0; i < queries; ++i) {
+    if (tile.from[i] >= tile.to[i]) continue;
+    weigh_positions(tile.scores + i * kSplit, tile.from[i], tile.to[i], tile.largest + i, tile.totals + i);
+  }
+  std::memset(tile.sums, 0, queries * source.head_dim * 4);
+  if (source.bf16) {
+    add_split<true>(tile, queries, source);
+  } else {
+    add_split<false>(tile, queries, source);
+  }
+}
+
+// A query's result over the splits so far. Starts as {−∞, 0} and any values: the first merge copies.
+struct Merged {
+  float largest, total;
+  float* sums;  // [head_dim]
+};
+
+void merge_split(Merged& into, float largest, float total, const float* sums, int64_t head_dim) {
+  if (into.total == 0) {
+    into.largest = largest;
+    into.total = total;
+    std::memcpy(into.sums, sums, head_dim * 4);
+    return;
+  }
+  const float both = largest > into.largest ? largest : into.largest;
+  const Floats old_scale = exp_nonpositive(broadcast(into.largest - both));
+  const Floats new_scale = exp_nonpositive(broadcast(largest - both));
+  into.largest = both;
+  into.total = into.total * old_scale[0] + total * new_scale[0];
+  int64_t d = 0;
+  for (; d + kLanes <= head_dim; d += kLanes) {
+    store(into.sums + d, load(into.sums + d) * old_scale + load(sums + d) * new_scale);
+  }
+  for (; d < head_dim; ++d) into.sums[d] = into.sums[d] * old_scale[0] + sums[d] * new_scale[0];
+}
+
+// out[d] = sums[d] / total; zeros where no position was seen.
+void write_output(const Merged& merged, int64_t head_dim, float* out) {
+  for (int64_t d = 0; d < head_dim; ++d) out[d] = merged.total == 0 ? 0.0f : merged.sums[d] / merged.total;
+}
+
+}  // namespace
+}  // namespace rafter::kernels::RAFTER_TIER

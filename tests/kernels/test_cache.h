@@ -1,0 +1,121 @@
+// A KV cache for tests: random keys and values of a few sequences in blocks of scrambled order, each sequence
+// as long as the test says. Everything beyond that, and between the blocks, is NaN.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "kernels/op/kv_cache.h"
+#include "tests/kernels/kernel_compare.h"
+#include "tests/kernels/test_data.h"
+
+namespace rafter::kernels::testing {
+
+class TestCache {
+ public:
+  TestCache(tensor::DType type, int32_t kv_heads, int32_t head_dim, std::vector<int> capacities)
+      : capacities_(std::move(capacities)), lengths_(capacities_.size(), 0) {
+    int most = 0, blocks = 0;
+    for (int capacity : capacities_) {
+      const int count = (capacity + kBlockPositions - 1) / kBlockPositions;
+      most = std::max(most, count);
+      blocks += count;
+    }
+    stride_ = most;
+    std::vector<int32_t> ids(blocks);
+    std::iota(ids.begin(), ids.end(), 0);
+    std::shuffle(ids.begin(), ids.end(), std::mt19937(11));
+    tables_.assign(capacities_.size() * stride_, 1 << 28);  // far outside: never to be read
+    size_t next = 0;
+    for (size_t s = 0; s < capacities_.size(); ++s) {
+      for (int i = 0; i * kBlockPositions < capacities_[s]; ++i) tables_[s * stride_ + i] = ids[next++];
+    }
+    const int64_t plane = kBlockPositions * kv_heads * head_dim * tensor::dtype_bytes(type);
+    const int64_t block_stride = 3 * plane;  // another layer's plane in between
+    bytes_ = std::make_unique<GuardedBuffer<std::byte>>(std::max(1, blocks) * block_stride);
+    layer_ = {bytes_->data(), bytes_->data() + plane, block_stride, type, kv_heads, head_dim};
+    keys_.resize(capacities_.size());
+    values_.resize(capacities_.size());
+    for (size_t s = 0; s < capacities_.size(); ++s) {
+      keys_[s] = rounded(random_values(capacities_[s] * row_width(), 100 + s));
+      values_[s] = rounded(random_values(capacities_[s] * row_width(), 200 + s));
+    }
+  }
+
+  const KvLayer& layer() const { return layer_; }
+  int capacity(int sequence) const { return capacities_[sequence]; }
+  void set_tables(StepRows* step) const {
+    step->block_tables = tables_;
+    step->block_table_stride = stride_;
+  }
+
+  // Sequences only grow.
+  void set_length(int sequence, int length) {
+    for (int p = lengths_[sequence]; p < length; ++p) {
+      for (int32_t h = 0; h < layer_.kv_heads; ++h) {
+        const int64_t block = tables_[sequence * stride_ + p / kBlockPositions] * layer_.block_stride;
+        const int64_t offset = block + layer_.offset(h, p % kBlockPositions);
+        put(layer_.keys + offset, row(keys_[sequence], p, h));
+        put(layer_.values + offset, row(values_[sequence], p, h));
+      }
+    }
+    lengths_[sequence] = std::max(lengths_[sequence], length);
+  }
+
+  // Appends one position's key and value, all heads, as fp32.
+  void copy_position(int sequence, int position, std::vector<float>* keys, std::vector<float>* values) const {
+    const float* k = row(keys_[sequence], position, 0);
+    const float* v = row(values_[sequence], position, 0);
+    keys->insert(keys->end(), k, k + row_width());
+    values->insert(values->end(), v, v + row_width());
+  }
+
+  double longest_key() const {
+    double longest = 0;
+    for (const std::vector<float>& keys : keys_) {
+      for (size_t i = 0; i < keys.size(); i += layer_.head_dim) {
+        longest = std::max(longest, l2_norm({keys.data() + i, static_cast<size_t>(layer_.head_dim)}));
+      }
+    }
+    return longest;
+  }
+  double largest_value() const {
+    double largest = 0;
+    for (const std::vector<float>& values : values_) {
+      for (float value : values) largest = std::max(largest, std::abs(double{value}));
+    }
+    return largest;
+  }
+
+ private:
+  int64_t row_width() const { return int64_t{layer_.kv_heads} * layer_.head_dim; }
+  const float* row(const std::vector<float>& plane, int position, int32_t head) const {
+    return plane.data() + position * row_width() + int64_t{head} * layer_.head_dim;
+  }
+  std::vector<float> rounded(std::vector<float> values) const {
+    if (layer_.type == tensor::DType::f32) return values;
+    for (float& value : values) value = tensor::round_to_bf16(value);
+    return values;
+  }
+  void put(std::byte* to, const float* from) const {
+    for (int32_t d = 0; d < layer_.head_dim; ++d) {
+      const uint16_t narrow = tensor::f32_to_bf16(from[d]);
+      if (layer_.type == tensor::DType::f32) {
+        std::memcpy(to + 4 * d, from + d, 4);
+      } else {
+        std::memcpy(to + 2 * d, &narrow, 2);
+      }
+    }
+  }
+
+  std::vector<int> capacities_, lengths_;
+  int64_t stride_ = 0;
+  std::vector<int32_t> tables_;
+  std::unique_ptr<GuardedBuffer<std::byte>> bytes_;
+  KvLayer layer_;
+  std::vector<std::vector<float>> keys_, values_;  // [sequence][position · KV · HD]
+};
+
+}  // namespace rafter::kernels::testing
