@@ -1,12 +1,14 @@
 #include "base/mapped_file.h"
 
+#include <cerrno>
+#include <cstring>
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include "base/truncation_guard.h"
 
 namespace rafter::base {
 namespace {
@@ -19,19 +21,22 @@ Error io_error(const std::string& path, const char* action) {
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
+  // Without O_NONBLOCK, opening a pipe would wait for its writer before it can be refused.
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return io_error(path, "open file");
   MappedFile file;
   file.descriptor_ = descriptor;
   file.path_ = path;
-  struct stat info {};
+  struct stat info{};
   if (::fstat(descriptor, &info) != 0) return io_error(path, "stat file");
   if (!S_ISREG(info.st_mode)) return Error{ErrorCode::invalid_data, "not a regular file", path, ""};
-  if (info.st_size == 0) return Error{ErrorCode::invalid_data, "the file is empty", path, "download it again"};
+  if (info.st_size == 0)
+    return Error{ErrorCode::invalid_data, "the file is empty", path, "download it again"};
   void* data = ::mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_SHARED, descriptor, 0);
   if (data == MAP_FAILED) return io_error(path, "map file");
   file.data_ = static_cast<const std::byte*>(data);
   file.size_ = static_cast<size_t>(info.st_size);
+  file.watch_ = watch_mapping(file.data_, file.size_);
   return file;
 }
 
@@ -41,21 +46,28 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(watch_, other.watch_);
   std::swap(path_, other.path_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
+  unwatch_mapping(watch_);
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 Status MappedFile::check_not_truncated() const {
-  struct stat info {};
+  struct stat info{};
   if (::fstat(descriptor_, &info) != 0) return io_error(path_, "stat file");
   if (static_cast<uint64_t>(info.st_size) < size_) {
-    return Error{ErrorCode::io, fmt::format("the file shrank from {} to {} bytes while in use", size_, info.st_size),
-                 path_, "another process rewrote it; load the model again"};
+    return Error{ErrorCode::io,
+                 fmt::format("the file shrank from {} to {} bytes while in use", size_, info.st_size), path_,
+                 "another process rewrote it; load the model again"};
+  }
+  if (mapping_was_cut(watch_)) {
+    return Error{ErrorCode::io, "a part of the file could not be read: it was cut short, or its disk failed",
+                 path_, "load the model again"};
   }
   return {};
 }
@@ -67,7 +79,7 @@ void MappedFile::populate_blocking() const {
 }
 
 Result<std::string> read_text_file(const std::string& path, uint64_t limit) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return io_error(path, "open file");
   std::string text;
   char buffer[1 << 16];

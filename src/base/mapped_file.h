@@ -12,7 +12,8 @@ namespace rafter::base {
 
 class MappedFile {
  public:
-  // Maps the whole file (MAP_SHARED, read only). An empty or irregular file is an error. Does not read any page.
+  // Maps the whole file (MAP_SHARED, read only). An empty or irregular file is an error. Does not read any
+  // page.
   static Result<MappedFile> open(const std::string& path);
 
   MappedFile() = default;
@@ -25,7 +26,8 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  // Error if the file on disk is now shorter than the mapping: a read past its new end would raise SIGBUS.
+  // Error if the file on disk is now shorter than the mapping, where a read raises SIGBUS, or if such a read
+  // has already been answered with zeros (base/truncation_guard.h).
   Status check_not_truncated() const;
 
   // Fills the page tables (and reads what is not cached yet). Blocks until done. Best effort.
@@ -35,6 +37,7 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   int descriptor_ = -1;
+  int watch_ = -1;
   std::string path_;
 };
 

@@ -86,6 +86,8 @@ class Checkpoint {
   base::Result<bool> gguf_bool(std::string_view key, bool fallback) const;
   bool gguf_has(std::string_view key) const { return gguf_metadata_.find(key) != gguf_metadata_.end(); }
 
+  // The weight files, mapped; StoredTensor::file counts them.
+  const std::vector<base::MappedFile>& files() const { return files_; }
   // Bytes of all weight files.
   int64_t file_bytes() const;
   // Error if a mapped file shrank since it was opened.

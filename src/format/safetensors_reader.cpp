@@ -20,6 +20,10 @@ bool exists(const std::string& folder, const char* name) {
 
 base::Result<std::string> read_file(const std::string& folder, const char* name, uint64_t limit) {
   RAFTER_ASSIGN(const std::string path, file_in_folder(folder, name));
+  std::error_code error;
+  if (const auto status = fs::status(path, error); fs::exists(status) && !fs::is_regular_file(status)) {
+    return invalid(path, "not a regular file");
+  }
   return base::read_text_file(path, limit);
 }
 
