@@ -1,10 +1,10 @@
-// RAFTER_CHECK: an invariant of our own code. It stays on in release, says what it saw and aborts. Anything that
-// comes from outside (files, flags, requests, devices) is a Result instead; see base/result.h.
+// RAFTER_CHECK: an invariant of our own code. It stays on in release, says what it saw and aborts. Anything
+// that comes from outside (files, flags, requests, devices) is a Result instead; see base/result.h.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <string>
+
+#include <fmt/format.h>
 
 namespace rafter::base {
 
@@ -13,9 +13,9 @@ namespace rafter::base {
 }  // namespace rafter::base
 
 // RAFTER_CHECK(condition) or RAFTER_CHECK(condition, "format", arguments…).
-#define RAFTER_CHECK(condition, ...)                                                                           \
-  do {                                                                                                         \
-    if (!(condition)) [[unlikely]] {                                                                           \
-      ::rafter::base::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__));             \
-    }                                                                                                          \
+#define RAFTER_CHECK(condition, ...)                                                               \
+  do {                                                                                             \
+    if (!(condition)) [[unlikely]] {                                                               \
+      ::rafter::base::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
+    }                                                                                              \
   } while (false)

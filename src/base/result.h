@@ -95,16 +95,16 @@ class [[nodiscard]] Status {
 #define RAFTER_CONCAT_INNER(a, b) a##b
 #define RAFTER_CONCAT(a, b) RAFTER_CONCAT_INNER(a, b)
 
-#define RAFTER_TRY(expression)                                            \
-  do {                                                                    \
-    if (auto rafter_status = (expression); !rafter_status.ok()) {         \
-      return rafter_status.error();                                       \
-    }                                                                     \
+#define RAFTER_TRY(expression)                                    \
+  do {                                                            \
+    if (auto rafter_status = (expression); !rafter_status.ok()) { \
+      return rafter_status.error();                               \
+    }                                                             \
   } while (false)
 
-#define RAFTER_ASSIGN(declaration, expression)                            \
-  auto RAFTER_CONCAT(rafter_result_, __LINE__) = (expression);            \
-  if (!RAFTER_CONCAT(rafter_result_, __LINE__).ok()) {                    \
-    return RAFTER_CONCAT(rafter_result_, __LINE__).error();               \
-  }                                                                       \
+#define RAFTER_ASSIGN(declaration, expression)                 \
+  auto RAFTER_CONCAT(rafter_result_, __LINE__) = (expression); \
+  if (!RAFTER_CONCAT(rafter_result_, __LINE__).ok()) {         \
+    return RAFTER_CONCAT(rafter_result_, __LINE__).error();    \
+  }                                                            \
   declaration = std::move(RAFTER_CONCAT(rafter_result_, __LINE__)).value()

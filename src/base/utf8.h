@@ -8,10 +8,10 @@
 
 namespace rafter::base {
 
-// One decoding step. `length` is the bytes consumed (1 to 4; 0 only at the end of the text). For malformed input
-// `valid` is false, `code_point` is U+FFFD and `length` is that of the maximal subpart, so a loop over decode_utf8
-// replaces exactly as the WHATWG decoder and Python's errors="replace" do. `truncated`: the text ends inside a
-// sequence that could still become valid.
+// One decoding step. `length` is the bytes consumed (1 to 4; 0 only at the end of the text). For malformed
+// input `valid` is false, `code_point` is U+FFFD and `length` is that of the maximal subpart, so a loop over
+// decode_utf8 replaces exactly as the WHATWG decoder and Python's errors="replace" do. `truncated`: the text
+// ends inside a sequence that could still become valid.
 struct Utf8Step {
   char32_t code_point = 0xFFFD;
   uint8_t length = 0;

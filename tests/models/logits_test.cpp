@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mode{"portable_default", "portable", false}, Mode{"avx2_precise", "avx2", true},
                       Mode{"avx2_default", "avx2", false}, Mode{"avx512_precise", "avx512", true},
                       Mode{"avx512_default", "avx512", false}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
 }  // namespace rafter::testing

@@ -1,0 +1,75 @@
+# Front door. Each target does everything it needs from a bare checkout and may be run again at any time.
+.PHONY: help demo build test lint check oracle test-asan test-tsan install clean
+
+SMOLLM2 := build/models/smollm2-135m-instruct.gguf
+
+help:
+	@echo "make demo        install packages, build, fetch a small model (93 MB) and ask it a question"
+	@echo "make build       build build/release/rafter"
+	@echo "make test        build, make the expected values with the pinned Python peers, run the test suite"
+	@echo "make check       lint, test, and the suite under the sanitizers: what CI runs"
+	@echo "make lint        formatting and include directions (make lint FIX=1 formats)"
+	@echo "make install     install the release build (PREFIX=/usr/local)"
+	@echo "make clean       remove build/"
+
+build/.dependencies: scripts/install-dependencies
+	@scripts/install-dependencies
+	@mkdir -p build && touch $@
+
+build/.test-dependencies: scripts/install-dependencies
+	@scripts/install-dependencies --tests
+	@mkdir -p build && touch $@
+
+build: build/.dependencies
+	@cmake --preset release > build/configure.log || { cat build/configure.log; exit 1; }
+	@echo "building build/release/rafter (a few minutes the first time)"
+	@cmake --build --preset release
+
+$(SMOLLM2): scripts/fetch-smollm2
+	@scripts/fetch-smollm2 $@
+
+demo: build/.dependencies
+	@cmake --preset release -DRAFTER_BUILD_TESTS=OFF -B build/demo > build/configure.log || { cat build/configure.log; exit 1; }
+	@echo "building build/demo/rafter (a few minutes the first time)"
+	@cmake --build build/demo
+	@$(MAKE) --no-print-directory $(SMOLLM2)
+	@build/demo/rafter scan --name smollm2 $(SMOLLM2)
+	@echo 'rafter generate smollm2 "What is the capital of France?" --temperature 0'
+	@build/demo/rafter generate smollm2 "What is the capital of France?" --temperature 0 --verbose
+
+oracle: build/.test-dependencies $(SMOLLM2)
+	@oracle/setup build/oracle/venv
+	@build/oracle/venv/bin/python oracle/generate.py --out build/oracle/data
+	@build/oracle/venv/bin/python oracle/smollm2.py --gguf $(SMOLLM2) --out build/oracle/smollm2
+
+test: build oracle
+	@scripts/run-tests build/release
+
+lint: build/.test-dependencies
+	@scripts/lint $(if $(FIX),--fix)
+
+# Every unit, kernel and mutant test, and the model tests on one checkpoint per family and format.
+test-asan: build/.test-dependencies
+	@cmake --preset asan > build/configure-asan.log || { cat build/configure-asan.log; exit 1; }
+	@cmake --build --preset asan
+	@RAFTER_ORACLE_SAMPLE=1 scripts/run-tests build/asan
+
+# What runs on several threads or processes.
+test-tsan: build/.test-dependencies
+	@cmake --preset tsan > build/configure-tsan.log || { cat build/configure-tsan.log; exit 1; }
+	@cmake --build --preset tsan
+	@RAFTER_ORACLE_SAMPLE=1 scripts/run-tests build/tsan --programs 'worker_team|matmul_test|rows_test|attention_test|order_test|generate|registry'
+
+check:
+	@scripts/run-tests --clear
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-asan
+	@$(MAKE) --no-print-directory test-tsan
+	@scripts/run-tests --summary
+
+install: build
+	@cmake --install build/release $(if $(PREFIX),--prefix $(PREFIX))
+
+clean:
+	rm -rf build
