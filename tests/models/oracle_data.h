@@ -40,7 +40,8 @@ struct OracleValues {
 // The folder of generated data: RAFTER_ORACLE_DIR, else build/oracle/data under the source tree.
 std::string oracle_folder();
 
-// Every checkpoint; empty when the data was not generated (tests then skip, counted).
+// Every checkpoint; empty when the data was not generated (tests then skip, counted). With
+// RAFTER_ORACLE_SAMPLE set: the first of each family and format.
 const std::vector<OracleCase>& oracle_cases();
 
 OracleValues read_values(const OracleCase& oracle_case);

@@ -1,0 +1,326 @@
+"""The tiny models: what each config holds and in which formats it is written.
+
+Together they exercise every quirk of the llama, qwen2 and qwen3 families: grouped heads, a query width that
+is not the model width, biases, tied and untied heads, a missing tie key, every RoPE scaling in scope, both
+spellings of the RoPE keys, mixed bit widths, several groups, sharded files and data at odd offsets.
+"""
+
+from dataclasses import dataclass, field
+
+VOCABULARY = 320
+
+
+@dataclass(frozen=True)
+class MlxVariant:
+    """One MLX affine quantisation. `overrides` maps a module path to its bits, or to None: left as it is."""
+
+    bits: int
+    group: int
+    dtype: str = "bf16"  # of scales, biases, norms
+    overrides: dict = field(default_factory=dict)
+
+    @property
+    def format(self) -> str:
+        return "mlx-mixed" if self.overrides else f"mlx{self.bits}"
+
+    def format_of(self, name: str) -> str:
+        """The format of one matrix, by the name of its weight."""
+        bits = self.overrides.get(name.removesuffix(".weight"), self.bits)
+        return self.dtype if bits is None else f"mlx{bits}"
+
+    @property
+    def folder(self) -> str:
+        return f"{self.format}-g{self.group}" + ("" if self.dtype == "bf16" else f"-{self.dtype}")
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """`config` is config.json as written; `tied` says what it means where the tie key is missing.
+
+    `pre` is the tokenizer's pre-tokenizer by its GGUF name. `layout` is how the safetensors are laid out:
+    "single", "sharded" (three files and an index) or "odd" (one file whose data starts at an odd offset).
+    """
+
+    name: str
+    config: dict
+    tied: bool
+    pre: str
+    mlx: tuple
+    layout: str = "single"
+    mixed_gguf: bool = False
+
+    @property
+    def family(self) -> str:
+        return {"mistral": "llama"}.get(self.config["model_type"], self.config["model_type"])
+
+    @property
+    def head_dim(self) -> int:
+        config = self.config
+        return config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+
+    @property
+    def kv_heads(self) -> int:
+        return self.config.get("num_key_value_heads", self.config["num_attention_heads"])
+
+    @property
+    def in_dimensions(self) -> tuple:
+        config = self.config
+        return (
+            config["hidden_size"],
+            config["num_attention_heads"] * self.head_dim,
+            config["intermediate_size"],
+        )
+
+    @property
+    def is_256(self) -> bool:
+        """Whether every matrix row is whole 256-element blocks."""
+        return all(size % 256 == 0 for size in self.in_dimensions)
+
+    @property
+    def hf_dtypes(self) -> tuple:
+        """The larger fixtures leave out what the others show, to keep the files small."""
+        return ("fp32", "bf16") if self.is_256 else ("fp32", "bf16", "fp16")
+
+    @property
+    def gguf_types(self) -> tuple:
+        types = ("F16", "Q4_0", "Q4_1", "Q8_0") + (("Q6_K",) if self.is_256 else ("F32",))
+        return types + (("mixed",) if self.mixed_gguf else ())
+
+    @property
+    def rope(self) -> dict:
+        """`rope_theta`, and the scaling's keys with `rope_type`, in one spelling."""
+        config = self.config
+        rope = dict(config.get("rope_parameters") or config.get("rope_scaling") or {})
+        rope.setdefault("rope_theta", config.get("rope_theta"))
+        rope["rope_type"] = rope.pop("type", None) or rope.get("rope_type", "default")
+        return rope
+
+
+def _config(model_type, hidden, layers, heads, kv_heads, intermediate, **more):
+    architecture = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3"}[model_type]
+    return {
+        "architectures": [f"{architecture}ForCausalLM"],
+        "model_type": model_type,
+        "hidden_act": "silu",
+        "hidden_size": hidden,
+        "intermediate_size": intermediate,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "vocab_size": VOCABULARY,
+        "rms_norm_eps": 1e-6,
+        "max_position_embeddings": 512,
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        **more,
+    }
+
+
+def _mixed_overrides(*layers: int, left_alone: str | None = None) -> dict:
+    """8 bits for the embedding, the head and every matrix of these layers."""
+    paths = ["model.embed_tokens", "lm_head"]
+    for layer in layers:
+        paths += [f"model.layers.{layer}.self_attn.{part}_proj" for part in "qkvo"]
+        paths += [f"model.layers.{layer}.mlp.{part}_proj" for part in ("gate", "up", "down")]
+    return {path: None if path == left_alone else 8 for path in paths}
+
+
+LLAMA3_SCALING = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+YARN_SCALING = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "mscale": 1.0}
+
+FIXTURES = (
+    Fixture(
+        name="llama-a",
+        config=_config(
+            "llama",
+            64,
+            2,
+            4,
+            2,
+            128,
+            head_dim=32,
+            rope_theta=500.0,
+            rope_scaling=LLAMA3_SCALING,
+            tie_word_embeddings=False,
+            attention_bias=True,
+            mlp_bias=True,
+        ),
+        tied=False,
+        pre="llama-bpe",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 64)),
+    ),
+    Fixture(
+        name="llama-b",
+        config=_config(
+            "llama",
+            128,
+            2,
+            4,
+            2,
+            192,
+            rope_theta=10000.0,
+            rope_scaling=YARN_SCALING,
+            max_position_embeddings=256,
+        ),
+        tied=True,
+        pre="llama-bpe",
+        mlx=(MlxVariant(4, 64), MlxVariant(8, 32)),
+    ),
+    Fixture(
+        name="llama-linear",
+        config=_config(
+            "llama",
+            96,
+            2,
+            3,
+            3,
+            128,
+            rope_theta=10000.0,
+            rope_scaling={"type": "linear", "factor": 4.0},
+            tie_word_embeddings=True,
+        ),
+        tied=True,
+        pre="llama-bpe",
+        mlx=(MlxVariant(4, 32),),
+    ),
+    Fixture(
+        name="minicpm5-like",
+        config=_config(
+            "llama",
+            96,
+            3,
+            4,
+            1,
+            160,
+            head_dim=32,
+            rope_theta=5000000.0,
+            tie_word_embeddings=False,
+        ),
+        tied=False,
+        pre="llama-bpe",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 32), MlxVariant(4, 32, overrides=_mixed_overrides(0, 2))),
+    ),
+    Fixture(
+        name="mistral",
+        config=_config(
+            "mistral",
+            128,
+            2,
+            4,
+            2,
+            192,
+            head_dim=64,
+            tie_word_embeddings=False,
+            sliding_window=None,
+            rope_parameters={"rope_theta": 10000.0, "rope_type": "default"},
+        ),
+        tied=False,
+        pre="llama-bpe",
+        mlx=(MlxVariant(4, 64), MlxVariant(8, 64)),
+        layout="odd",
+    ),
+    Fixture(
+        name="smollm-like",
+        config=_config(
+            "llama",
+            192,
+            2,
+            3,
+            1,
+            256,
+            rope_theta=100000.0,
+            rope_scaling=None,
+            tie_word_embeddings=True,
+            rms_norm_eps=1e-5,
+        ),
+        tied=True,
+        pre="smollm",
+        mlx=(MlxVariant(4, 64), MlxVariant(8, 64)),
+    ),
+    Fixture(
+        name="llama-256",
+        config=_config(
+            "llama",
+            256,
+            2,
+            4,
+            2,
+            512,
+            tie_word_embeddings=False,
+            rope_parameters={**LLAMA3_SCALING, "rope_theta": 500000.0},
+        ),
+        tied=False,
+        pre="llama-bpe",
+        mlx=(
+            MlxVariant(4, 32),
+            MlxVariant(4, 64),
+            MlxVariant(4, 128),
+            MlxVariant(8, 32),
+            MlxVariant(8, 64),
+            MlxVariant(8, 128),
+            MlxVariant(4, 64, dtype="fp16"),
+        ),
+        layout="sharded",
+        mixed_gguf=True,
+    ),
+    Fixture(
+        name="qwen2-tiny",
+        config=_config("qwen2", 128, 2, 4, 2, 160, rope_theta=1000000.0, tie_word_embeddings=True),
+        tied=True,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 32)),
+    ),
+    Fixture(
+        name="qwen2-256",
+        config=_config("qwen2", 256, 2, 4, 1, 256, rope_theta=1000000.0, tie_word_embeddings=False),
+        tied=False,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 64), MlxVariant(4, 128), MlxVariant(8, 128)),
+    ),
+    Fixture(
+        name="qwen3-tiny",
+        config=_config(
+            "qwen3",
+            128,
+            2,
+            4,
+            2,
+            128,
+            head_dim=64,
+            tie_word_embeddings=False,
+            rope_parameters={"rope_theta": 1000000.0, "rope_type": "default"},
+        ),
+        tied=False,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 64), MlxVariant(8, 32)),
+    ),
+    Fixture(
+        name="qwen3-256",
+        config=_config(
+            "qwen3",
+            256,
+            2,
+            4,
+            2,
+            256,
+            head_dim=64,
+            rope_theta=1000000.0,
+            tie_word_embeddings=True,
+        ),
+        tied=True,
+        pre="qwen2",
+        mlx=(
+            MlxVariant(4, 64),
+            MlxVariant(4, 128),
+            MlxVariant(8, 64),
+            MlxVariant(8, 128),
+            MlxVariant(4, 64, overrides=_mixed_overrides(0, left_alone="model.layers.0.self_attn.o_proj")),
+        ),
+    ),
+)

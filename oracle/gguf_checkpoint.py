@@ -1,0 +1,159 @@
+"""GGUF files as the usual converter writes them: names, metadata, row permutation, block types."""
+
+from pathlib import Path
+
+import gguf
+import numpy as np
+import q6_k
+from fixtures import Fixture
+from tokenizers import Tokenizer
+
+# Hugging Face part → GGUF part, inside one layer.
+LAYER_PARTS = {
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+OUTER_PARTS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+
+# A file of several types, as the converters' mixed recipes give them.
+MIXED = {
+    "token_embd": "Q8_0",
+    "attn_q": "Q4_0",
+    "attn_k": "Q4_0",
+    "attn_v": "F16",
+    "attn_output": "Q4_1",
+    "ffn_gate": "Q4_0",
+    "ffn_up": "Q4_1",
+    "ffn_down": "Q6_K",
+    "output": "Q6_K",
+}
+
+CONTROL, NORMAL = 3, 1
+
+
+def gguf_name(name: str) -> str:
+    """model.layers.0.self_attn.q_proj.weight → blk.0.attn_q.weight"""
+    path, suffix = name.rsplit(".", 1)
+    if path in OUTER_PARTS:
+        return f"{OUTER_PARTS[path]}.{suffix}"
+    layer, part = path.removeprefix("model.layers.").split(".", 1)
+    return f"blk.{layer}.{LAYER_PARTS[part]}.{suffix}"
+
+
+def hf_name(name: str) -> str:
+    path, suffix = name.rsplit(".", 1)
+    outer = {part: whole for whole, part in OUTER_PARTS.items()}
+    if path in outer:
+        return f"{outer[path]}.{suffix}"
+    _, layer, part = path.split(".")
+    layer_parts = {there: here for here, there in LAYER_PARTS.items()}
+    return f"model.layers.{layer}.{layer_parts[part]}.{suffix}"
+
+
+def permute(rows: np.ndarray, heads: int) -> np.ndarray:
+    """Half-split rows of each head → interleaved pairs, as files of the llama architecture hold q and k."""
+    return rows.reshape(heads, 2, -1, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
+
+
+def unpermute(rows: np.ndarray, heads: int) -> np.ndarray:
+    pairs = rows.shape[0] // heads // 2
+    return rows.reshape(heads, pairs, 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
+
+
+def permuted_heads(name: str, arch: str, heads: int, kv_heads: int) -> int:
+    """In how many heads the rows of this Hugging Face tensor are permuted in the file; 0: they are not."""
+    if arch != "llama":
+        return 0
+    return heads if ".q_proj." in name else kv_heads if ".k_proj." in name else 0
+
+
+def llama3_divisors(rope: dict, head_dim: int) -> np.ndarray:
+    """`rope_freqs`: base frequency i is divided by entry i. fp32 [head_dim / 2]."""
+    frequency = 1.0 / rope["rope_theta"] ** (np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
+    turns = rope["original_max_position_embeddings"] * frequency / (2 * np.pi)
+    low, high, factor = rope["low_freq_factor"], rope["high_freq_factor"], rope["factor"]
+    blend = np.clip((turns - low) / (high - low), 0.0, 1.0)
+    return (1.0 / ((1.0 - blend) / factor + blend)).astype(np.float32)
+
+
+def type_of(name: str, kind: str) -> str:
+    """The GGUF type of a matrix, by its Hugging Face name, in a file of this kind."""
+    return MIXED[gguf_name(name).split(".")[-2]] if kind == "mixed" else kind
+
+
+def encode(values: np.ndarray, kind: str) -> np.ndarray:
+    if kind == "Q6_K":
+        return q6_k.encode(values)
+    return gguf.quantize(values, gguf.GGMLQuantizationType[kind])
+
+
+def _add_config(writer: gguf.GGUFWriter, fixture: Fixture) -> None:
+    config, rope = fixture.config, fixture.rope
+    writer.add_name(fixture.name)
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(fixture.kv_heads)
+    writer.add_key_length(fixture.head_dim)
+    writer.add_value_length(fixture.head_dim)
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_rope_dimension_count(fixture.head_dim)
+    writer.add_rope_freq_base(rope["rope_theta"])
+    writer.add_vocab_size(config["vocab_size"])
+    if rope["rope_type"] in ("linear", "yarn"):
+        writer.add_rope_scaling_type(gguf.RopeScalingType(rope["rope_type"]))
+        writer.add_rope_scaling_factor(rope["factor"])
+    if rope["rope_type"] == "yarn":
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if rope["rope_type"] == "llama3":
+        writer.add_tensor("rope_freqs.weight", llama3_divisors(rope, fixture.head_dim))
+
+
+def _add_tokenizer(
+    writer: gguf.GGUFWriter, fixture: Fixture, tokenizer: Tokenizer, merges: list, template: str
+):
+    specials = set(tokenizer.get_added_tokens_decoder())
+    size = tokenizer.get_vocab_size()
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(fixture.pre)
+    writer.add_token_list([tokenizer.id_to_token(token) for token in range(size)])
+    writer.add_token_types([CONTROL if token in specials else NORMAL for token in range(size)])
+    writer.add_token_merges([" ".join(pair) for pair in merges])
+    writer.add_bos_token_id(fixture.config["bos_token_id"])
+    writer.add_eos_token_id(fixture.config["eos_token_id"])
+    writer.add_add_bos_token(False)
+    writer.add_chat_template(template)
+
+
+def write(
+    path: Path, fixture: Fixture, weights: dict, kind: str, tokenizer: Tokenizer, merges, template
+) -> None:
+    """`kind` is a GGUF type for every matrix, or "mixed"; vectors stay F32."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = gguf.GGUFWriter(path, fixture.family)
+    _add_config(writer, fixture)
+    _add_tokenizer(writer, fixture, tokenizer, merges, template)
+    for name, value in weights.items():
+        heads = permuted_heads(name, fixture.family, fixture.config["num_attention_heads"], fixture.kv_heads)
+        value = permute(value, heads) if heads else value
+        stored = gguf_name(name)
+        if value.ndim == 1:
+            writer.add_tensor(stored, value)
+            continue
+        own = type_of(name, kind)
+        writer.add_tensor(stored, encode(value, own), raw_dtype=gguf.GGMLQuantizationType[own])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

@@ -1,0 +1,79 @@
+"""mlx-lm: the writer of MLX-quantised folders and the second truth (its own forward in fp32)."""
+
+import contextlib
+import io
+import json
+from pathlib import Path
+
+import hf_checkpoint
+import mlx.core as mx
+import numpy as np
+from fixtures import Fixture, MlxVariant
+from mlx.utils import tree_flatten
+from mlx_lm.utils import _get_classes, load_model, quantize_model, save_config, save_model
+
+mx.set_default_device(mx.cpu)
+
+DTYPES = {"bf16": mx.bfloat16, "fp16": mx.float16, "fp32": mx.float32}
+
+
+def _mlx_config(fixture: Fixture) -> dict:
+    """The config in the spelling that mlx-lm's dense families read, nothing left to a default."""
+    config = {key: value for key, value in fixture.config.items() if key != "rope_parameters"}
+    rope = fixture.rope
+    config["rope_theta"] = rope.pop("rope_theta")
+    config["rope_scaling"] = None if rope["rope_type"] == "default" else rope
+    config["tie_word_embeddings"] = fixture.tied
+    return config
+
+
+def _build(fixture: Fixture, weights: dict, dtype: str):
+    model_class, args_class = _get_classes(_mlx_config(fixture))
+    model = model_class(args_class.from_dict(_mlx_config(fixture)))
+    arrays = [(name, mx.array(value).astype(DTYPES[dtype])) for name, value in weights.items()]
+    model.load_weights(arrays, strict=True)
+    mx.eval(model.parameters())
+    return model
+
+
+def write_quantised(folder: Path, fixture: Fixture, weights: dict, variant: MlxVariant) -> None:
+    """What mlx-lm's converter writes: weights in `variant.dtype`, quantised by mlx itself."""
+
+    def predicate(path, _module):
+        if path not in variant.overrides:
+            return True
+        bits = variant.overrides[path]
+        return bits is not None and {"group_size": variant.group, "bits": bits}
+
+    model = _build(fixture, weights, variant.dtype)
+    config = hf_checkpoint.with_dtype(fixture.config, variant.dtype)
+    with contextlib.redirect_stdout(io.StringIO()):
+        model, config = quantize_model(
+            model,
+            config,
+            variant.group,
+            variant.bits,
+            quant_predicate=predicate if variant.overrides else None,
+        )
+    for path, bits in variant.overrides.items():
+        if bits is None:
+            config["quantization"][path] = False
+    save_model(folder, model)
+    save_config(config, folder / "config.json")
+
+
+def logits(fixture: Fixture, tokens: np.ndarray, weights: dict) -> np.ndarray:
+    """mlx-lm's fp32 forward of plain weights, [T, V]."""
+    model = _build(fixture, weights, "fp32")
+    return np.array(model(mx.array(tokens)[None])[0])
+
+
+def quantised_logits(folder: Path, fixture: Fixture, tokens: np.ndarray) -> np.ndarray:
+    """mlx-lm's forward of a quantised folder on its own packed matmuls, in fp32, [T, V]."""
+    overlay = {"quantization": json.loads((folder / "config.json").read_text())["quantization"]}
+    model, _ = load_model(folder, model_config={**_mlx_config(fixture), **overlay})
+    model.set_dtype(mx.float32)
+    floats = {value.dtype for _, value in tree_flatten(model.parameters())} - {mx.uint32}
+    if floats != {mx.float32}:
+        raise ValueError(f"{folder}: mlx-lm's model holds {floats}, expected fp32 scales, biases and norms")
+    return np.array(model(mx.array(tokens)[None])[0])

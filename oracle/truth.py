@@ -1,0 +1,77 @@
+"""transformers' forward: in fp32 the truth, in bf16 (fp32 accumulation) the witness of what bf16 costs."""
+
+import copy
+
+import expand
+import numpy as np
+import torch
+from fixtures import Fixture
+from transformers import (
+    DynamicCache,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+CLASSES = {
+    "llama": (LlamaConfig, LlamaForCausalLM),
+    "mistral": (MistralConfig, MistralForCausalLM),
+    "qwen2": (Qwen2Config, Qwen2ForCausalLM),
+    "qwen3": (Qwen3Config, Qwen3ForCausalLM),
+}
+
+
+def build(config: dict, tied: bool):
+    """An fp32 model without weights of its own. `tied` overrides the config, where the key may be missing."""
+    config_class, model_class = CLASSES[config["model_type"]]
+    parsed = config_class.from_dict({**config, "tie_word_embeddings": tied})
+    parsed._attn_implementation = "eager"
+    return model_class(parsed).eval()
+
+
+def set_weights(model, weights: dict) -> None:
+    """Every weight must be used and every parameter set."""
+    state = expand.to_torch(weights)
+    if model.config.tie_word_embeddings:
+        state["lm_head.weight"] = state["model.embed_tokens.weight"]
+    model.load_state_dict(state, strict=True)
+
+
+def bf16_copy(model):
+    """Weights in bf16; the RoPE frequencies stay fp32, as when a bf16 checkpoint is loaded."""
+    copied = copy.deepcopy(model)
+    for parameter in copied.parameters():
+        parameter.data = parameter.data.to(torch.bfloat16)
+    return copied
+
+
+@torch.inference_mode()
+def forward(model, tokens: np.ndarray):
+    """Logits fp32 [T, V] of one pass over all tokens, and what goes into and comes out of layer 0, [T, H]."""
+    output = model(
+        torch.from_numpy(tokens.astype(np.int64))[None],
+        use_cache=False,
+        output_hidden_states=True,
+        logits_to_keep=0,
+    )
+    hidden = [state[0].float().numpy() for state in output.hidden_states[:2]]
+    return output.logits[0].float().numpy(), hidden[0], hidden[1]
+
+
+@torch.inference_mode()
+def draw_tokens(model, fixture: Fixture, seed: int, prompt: int, steps: int) -> np.ndarray:
+    """A random prompt, then the truth's own choices at temperature 1: greedy ones soon repeat themselves."""
+    random = np.random.default_rng(seed)
+    tokens = random.integers(0, fixture.config["vocab_size"], prompt).tolist()
+    feed, cache = tokens, DynamicCache(config=model.config)
+    for _ in range(steps):
+        output = model(torch.tensor([feed]), cache=cache, use_cache=True)
+        chances = output.logits[0, -1].double().softmax(-1).numpy()
+        feed = [int(np.searchsorted(chances.cumsum(), random.random() * chances.sum()))]
+        tokens += feed
+    return np.array(tokens, dtype=np.int32)

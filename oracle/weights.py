@@ -1,0 +1,73 @@
+"""Random weights of a fixture, by Hugging Face name, fp32.
+
+Matrices are normal with a deviation of gain / sqrt(inputs), so that every branch moves the residual stream by
+as much as it holds, attention is neither flat nor saturated, and logits reach a few units. Norm weights are
+uniform in [0.5, 1.5] and biases are N(0, 0.1), so that an offset, a missing bias or a swapped norm shows.
+"""
+
+import zlib
+
+import numpy as np
+from fixtures import Fixture
+
+
+def seed_of(name: str) -> int:
+    return zlib.crc32(name.encode())
+
+
+def matrix_shapes(fixture: Fixture) -> dict:
+    """Module path → (outputs, inputs, gain, has a bias)."""
+    config = fixture.config
+    hidden, inner = config["hidden_size"], config["intermediate_size"]
+    queries = config["num_attention_heads"] * fixture.head_dim
+    keys = fixture.kv_heads * fixture.head_dim
+    qkv_bias = fixture.family == "qwen2" or config.get("attention_bias", False)
+    o_bias = config.get("attention_bias", False)
+    mlp_bias = config.get("mlp_bias", False)
+    # A tied embedding also makes the logits: at unit row length they stay within a few units.
+    shapes = {
+        "model.embed_tokens": (
+            config["vocab_size"],
+            hidden,
+            1.0 if fixture.tied else 0.5 * hidden**0.5,
+            False,
+        )
+    }
+    for layer in range(config["num_hidden_layers"]):
+        at = f"model.layers.{layer}"
+        shapes[f"{at}.self_attn.q_proj"] = (queries, hidden, 1.2, qkv_bias)
+        shapes[f"{at}.self_attn.k_proj"] = (keys, hidden, 1.2, qkv_bias)
+        shapes[f"{at}.self_attn.v_proj"] = (keys, hidden, 1.0, qkv_bias)
+        shapes[f"{at}.self_attn.o_proj"] = (hidden, queries, 1.0, o_bias)
+        shapes[f"{at}.mlp.gate_proj"] = (inner, hidden, 1.0, mlp_bias)
+        shapes[f"{at}.mlp.up_proj"] = (inner, hidden, 1.0, mlp_bias)
+        shapes[f"{at}.mlp.down_proj"] = (hidden, inner, 1.0, mlp_bias)
+    if not fixture.tied:
+        shapes["lm_head"] = (config["vocab_size"], hidden, 1.5, False)
+    return shapes
+
+
+def norm_shapes(fixture: Fixture) -> dict:
+    """Norm name → width."""
+    hidden = fixture.config["hidden_size"]
+    shapes = {"model.norm": hidden}
+    for layer in range(fixture.config["num_hidden_layers"]):
+        at = f"model.layers.{layer}"
+        shapes[f"{at}.input_layernorm"] = hidden
+        shapes[f"{at}.post_attention_layernorm"] = hidden
+        if fixture.family == "qwen3":
+            shapes[f"{at}.self_attn.q_norm"] = fixture.head_dim
+            shapes[f"{at}.self_attn.k_norm"] = fixture.head_dim
+    return shapes
+
+
+def random_weights(fixture: Fixture) -> dict:
+    random = np.random.default_rng(seed_of(fixture.name))
+    weights = {}
+    for path, (outputs, inputs, gain, has_bias) in matrix_shapes(fixture).items():
+        weights[f"{path}.weight"] = random.standard_normal((outputs, inputs)) * (gain / inputs**0.5)
+        if has_bias:
+            weights[f"{path}.bias"] = random.standard_normal(outputs) * 0.1
+    for path, width in norm_shapes(fixture).items():
+        weights[f"{path}.weight"] = random.uniform(0.5, 1.5, width)
+    return {name: value.astype(np.float32) for name, value in weights.items()}
