@@ -1,7 +1,7 @@
 // Planted faults in the engine below the generation loop: the loop's checkers must see them.
 #include <gtest/gtest.h>
 
-#include "tests/unit/generation_checks.h"
+#include "tests/support/generation_checks.h"
 
 namespace rafter::decode {
 namespace {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "decode/softmax.h"
-#include "tests/unit/sampler_vectors.h"
+#include "tests/support/sampler_vectors.h"
 
 namespace rafter::decode {
 namespace {

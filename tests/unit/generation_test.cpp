@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
-#include "tests/unit/generation_checks.h"
+#include "tests/support/generation_checks.h"
 
 namespace rafter::decode {
 namespace {

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/temporary_folder.h"
+#include "tests/support/temp_folder.h"
 
 namespace rafter::store {
 namespace {
+
+using testing::TempFolder;
 
 namespace fs = std::filesystem;
 
@@ -18,7 +20,7 @@ std::vector<std::string> names_of(const std::vector<FoundModel>& found) {
 using Names = std::vector<std::string>;
 
 TEST(ModelScan, PlainFoldersAndFiles) {
-  TemporaryFolder folder;
+  TempFolder folder;
   folder.write("llama/config.json", "{}");
   folder.write("llama/model.safetensors", "x");
   folder.write("deep/er/qwen/config.json", "{}");
@@ -54,7 +56,7 @@ class HubCache : public ::testing::Test {
     add_snapshot(repository, commit, "config.json");
     add_snapshot(repository, commit, "model.safetensors");
   }
-  TemporaryFolder folder;
+  TempFolder folder;
 };
 
 TEST_F(HubCache, FindsTheSnapshotThatMainNames) {

@@ -7,10 +7,14 @@
 
 #include "store/database.h"
 #include "store/paths.h"
-#include "tests/unit/temporary_folder.h"
+#include "tests/support/scoped_variable.h"
+#include "tests/support/temp_folder.h"
 
 namespace rafter::store {
 namespace {
+
+using testing::ScopedVariable;
+using testing::TempFolder;
 
 ModelRecord record(const std::string& path, const std::string& name) {
   ModelRecord r;
@@ -35,7 +39,7 @@ class Registry : public ::testing::Test {
   }
   ModelRegistry open() { return std::move(ModelRegistry::open(file)).value(); }
 
-  TemporaryFolder folder;
+  TempFolder folder;
   std::string file = folder / "state/registry.sqlite";
 };
 

@@ -11,7 +11,7 @@
 
 #include "decode/random.h"
 #include "decode/softmax.h"
-#include "tests/unit/sampler_vectors.h"
+#include "tests/support/sampler_vectors.h"
 
 namespace rafter::decode {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "decode/generation_loop.h"
-#include "tests/unit/fake_engine.h"
+#include "tests/support/fake_engine.h"
 
 namespace rafter::decode {
 
