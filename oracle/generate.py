@@ -16,7 +16,6 @@ A second run with unchanged scripts, pins and text returns at once.
 """
 
 import argparse
-import os
 import shutil
 import sys
 import time
@@ -183,8 +182,6 @@ def summary(entries: list) -> dict:
 
 
 def generate(out: Path, inputs: str) -> None:
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     import checks
     import safetensors_file
     import tiny_tokenizer

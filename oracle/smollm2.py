@@ -17,7 +17,6 @@ A second run with unchanged scripts, pins, text and model returns at once.
 import argparse
 import hashlib
 import math
-import os
 import sys
 import time
 from collections import Counter
@@ -196,8 +195,6 @@ def main() -> int:
     if cache.is_current(manifest, inputs):
         print(f"{out}: up to date")
         return 0
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     cache.require_environment()
     begin = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)

@@ -3,30 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/check.h"
-#include "format/safetensors_header.h"
+#include "tests/models/tensor_file.h"
 
 namespace rafter::testing {
 namespace {
-
-template <typename T>
-std::vector<T> read_tensor(const base::MappedFile& file, const format::SafetensorsHeader& header,
-                           const std::string& name, int64_t* columns = nullptr) {
-  for (const format::SafetensorsTensor& tensor : header.tensors) {
-    if (tensor.name != name) continue;
-    std::vector<T> values((tensor.end - tensor.begin) / sizeof(T));
-    std::memcpy(values.data(), file.bytes().data() + header.data_start + tensor.begin,
-                tensor.end - tensor.begin);
-    if (columns != nullptr) *columns = tensor.shape.back();
-    return values;
-  }
-  RAFTER_CHECK(false, "{} has no {}", file.path(), name);
-}
 
 double log_sum_exp(std::span<const float> x) {
   const double top = *std::max_element(x.begin(), x.end());
@@ -63,16 +48,14 @@ const std::vector<OracleCase>& oracle_cases() {
 }
 
 OracleValues read_values(const OracleCase& oracle_case) {
-  const base::MappedFile file = base::MappedFile::open(oracle_case.truth).value();
-  const format::SafetensorsHeader header =
-      format::parse_safetensors_header(file.bytes(), file.path()).value();
+  const TensorFile file(oracle_case.truth);
   OracleValues values;
-  values.tokens = read_tensor<int32_t>(file, header, "tokens");
-  values.prompt_length = read_tensor<int32_t>(file, header, "prompt_len")[0];
-  values.logits = read_tensor<float>(file, header, "logits", &values.vocabulary);
-  values.witness = read_tensor<float>(file, header, "witness");
-  values.hidden_in = read_tensor<float>(file, header, "hidden_in", &values.width);
-  values.hidden_out = read_tensor<float>(file, header, "hidden_out");
+  values.tokens = file.read<int32_t>("tokens");
+  values.prompt_length = file.read<int32_t>("prompt_len")[0];
+  values.logits = file.read<float>("logits", &values.vocabulary);
+  values.witness = file.read<float>("witness");
+  values.hidden_in = file.read<float>("hidden_in", &values.width);
+  values.hidden_out = file.read<float>("hidden_out");
   return values;
 }
 

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/mapped_file.h"
-
 namespace rafter::testing {
 
 // One checkpoint of the manifest.

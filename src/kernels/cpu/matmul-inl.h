@@ -2,17 +2,74 @@
 #pragma once
 
 #include "kernels/cpu/matmul_any-inl.h"
-#include "kernels/cpu/matmul_float-inl.h"
+#include "kernels/cpu/matmul_plain-inl.h"
+#include "kernels/cpu/matmul_q4-inl.h"
+#include "kernels/cpu/matmul_q4_0-inl.h"
+#include "kernels/cpu/matmul_q6_k-inl.h"
+#include "kernels/cpu/matmul_q8-inl.h"
+#include "kernels/cpu/matmul_q8_0-inl.h"
 #include "kernels/cpu/norm_row-inl.h"
 #include "kernels/cpu/swiglu_row-inl.h"
 
 namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
+#if defined(__AVX512F__)
+
+template <template <int, class> class Format, int kGroup>
+MatmulBody affine_body(tensor::DType scale_type, MatmulPrecision precision) {
+  switch (scale_type) {
+    case tensor::DType::f16:
+      return dot_body<Format<kGroup, F16Scales>>(precision);
+    case tensor::DType::f32:
+      return dot_body<Format<kGroup, F32Scales>>(precision);
+    default:
+      return dot_body<Format<kGroup, Bf16Scales>>(precision);
+  }
+}
+
+template <template <int, class> class Format>
+MatmulBody affine_body(const tensor::NumberFormat& format, MatmulPrecision precision) {
+  switch (format.group) {
+    case 32:
+      return affine_body<Format, 32>(format.scale_type, precision);
+    case 64:
+      return affine_body<Format, 64>(format.scale_type, precision);
+    default:
+      return affine_body<Format, 128>(format.scale_type, precision);
+  }
+}
+
 // From best to fallback.
+inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecision precision) {
+  switch (format.kind) {
+    case tensor::FormatKind::bf16:
+      return dot_body<Bf16Format>(precision);
+    case tensor::FormatKind::affine:
+      if (format.bits == 4) return affine_body<Q4Format>(format, precision);
+      if (format.bits == 8) return affine_body<Q8Format>(format, precision);
+      break;
+    case tensor::FormatKind::q4_0:
+      return dot_body<Q4_0Format>(precision);
+    case tensor::FormatKind::q4_1:
+      return dot_body<Q4_1Format>(precision);
+    case tensor::FormatKind::q8_0:
+      return dot_body<Q8_0Format>(precision);
+    case tensor::FormatKind::q6_k:
+      return dot_body<Q6KFormat>(precision);
+    default:
+      break;
+  }
+  return float_body<AnyFormat>(precision);
+}
+
+#else
+
 inline MatmulBody choose_body(const tensor::NumberFormat&, MatmulPrecision precision) {
   return float_body<AnyFormat>(precision);
 }
+
+#endif
 
 constexpr MatmulTier kMatmulTier = {choose_body, norm_row, swiglu_row};
 

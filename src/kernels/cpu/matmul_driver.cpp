@@ -9,9 +9,6 @@
 namespace rafter::kernels {
 namespace {
 
-// Columns per claim with more than kPrivateRows rows: the weights of a claim are expanded once and stay in
-// cache for all of them.
-constexpr int64_t kManyRowsClaim = 32;
 // With few rows a claim is a linear stream: long at first, shorter as the end nears (guided), so that workers
 // finish together.
 constexpr int64_t kLongestClaim = 1024, kShortestClaim = 8;
@@ -53,7 +50,7 @@ struct Layout {
 
   int64_t body_scratch(int segment_count, int64_t rows) const {
     int64_t bytes = 0;
-    for (int s = 0; s < segment_count; ++s) bytes = std::max(bytes, bodies[s].scratch_bytes(columns, rows));
+    for (int s = 0; s < segment_count; ++s) bytes = std::max(bytes, bodies[s].scratch_bytes(rows));
     return align64(bytes);
   }
 };

@@ -14,6 +14,9 @@ namespace rafter::kernels {
 // Up to this many rows, every worker prepares x for itself: no barrier.
 inline constexpr int64_t kPrivateRows = 4;
 
+// Columns per claim with more rows: their weights are expanded once per block of rows.
+inline constexpr int64_t kManyRowsClaim = 32;
+
 // A run of output columns for a body: sums[r · sums_stride + n − begin] = Σ_k W[n, k] · x[r, k].
 struct MatmulColumns {
   const tensor::MatrixView* weight = nullptr;
@@ -32,7 +35,7 @@ struct MatmulBody {
   int64_t (*input_bytes)(int64_t columns);
   // Lays out x[columns]; rounds it as the precision says.
   void (*prepare)(const float* x, int64_t columns, std::byte* prepared);
-  int64_t (*scratch_bytes)(int64_t columns, int64_t rows);
+  int64_t (*scratch_bytes)(int64_t rows);
   void (*multiply)(const MatmulColumns&);
 };
 

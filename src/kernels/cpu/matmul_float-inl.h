@@ -1,21 +1,16 @@
 // Products of fp32 weights and fp32 inputs: for formats whose weights no bf16 dot product holds exactly, and
-// for all formats in tiers without one. Weights are expanded to fp32 by the format's decoder, a panel of
-// columns at a time, and multiplied while the panel is in the first-level cache.
+// for all formats in tiers without one. Weights are expanded to fp32 by the format's decoder.
 //
 // Order of summation: kLanes lanes run along k (lane l takes k ≡ l mod kLanes, ascending), then lanes are
 // folded in halves. A tail shorter than the padding is filled with zeros, which changes no sum.
 #pragma once
 
-#include "kernels/cpu/matmul_driver.h"
-#include "kernels/cpu/vector-inl.h"
+#include "kernels/cpu/matmul_blocked-inl.h"
 
 namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
-constexpr int64_t kFloatPanel = 512;   // columns of W expanded at once; a multiple of every format's block
-constexpr int64_t kFloatPadding = 64;  // x is padded to a multiple
-constexpr int kFloatTileOutputs = 4;   // rows of W per tile …
-constexpr int kFloatTileRows = kLanes == 16 ? 4 : 2;  // … by rows of x: its sums stay in registers
+constexpr int64_t kFloatPadding = 64;  // x and panels are padded to a multiple
 
 inline int64_t padded(int64_t columns) {
   return (columns + kFloatPadding - 1) / kFloatPadding * kFloatPadding;
@@ -39,95 +34,54 @@ void prepare_float(const float* x, int64_t columns, std::byte* prepared) {
   std::memset(out + columns, 0, 4 * (padded(columns) - columns));
 }
 
-inline float sum_lanes(Floats v) {
-  float lanes[kLanes];
-  store(lanes, v);
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
-  }
-  return lanes[0];
-}
-
-// sums[r][n] += Σ over `width` columns of x[r] · w[n].
-template <int kRows, int kOutputs>
-[[gnu::always_inline]] inline void float_tile(const float* x, int64_t x_stride, const float* w, int64_t width,
-                                              float* sums, int64_t sums_stride) {
-  Floats acc[kRows][kOutputs];
-  for (int r = 0; r < kRows; ++r) {
-    for (int n = 0; n < kOutputs; ++n) acc[r][n] = load(sums + r * sums_stride + n * kLanes);
-  }
-  for (int64_t k = 0; k < width; k += kLanes) {
-    Floats weights[kOutputs];
-    for (int n = 0; n < kOutputs; ++n) weights[n] = load(w + n * kFloatPanel + k);
-    for (int r = 0; r < kRows; ++r) {
-      const Floats input = load(x + r * x_stride + k);
-      for (int n = 0; n < kOutputs; ++n) acc[r][n] = multiply_add(weights[n], input, acc[r][n]);
-    }
-  }
-  for (int r = 0; r < kRows; ++r) {
-    for (int n = 0; n < kOutputs; ++n) store(sums + r * sums_stride + n * kLanes, acc[r][n]);
-  }
-}
-
-template <int kOutputs>
-void float_rows(int64_t rows, const float* x, int64_t x_stride, const float* w, int64_t width, float* sums) {
-  constexpr int64_t kSumsStride = kFloatTileOutputs * kLanes;
-  int64_t r = 0;
-  for (; r + kFloatTileRows <= rows; r += kFloatTileRows) {
-    float_tile<kFloatTileRows, kOutputs>(x + r * x_stride, x_stride, w, width, sums + r * kSumsStride,
-                                         kSumsStride);
-  }
-  for (; r < rows; ++r) {
-    float_tile<1, kOutputs>(x + r * x_stride, x_stride, w, width, sums + r * kSumsStride, kSumsStride);
-  }
-}
-
-// Scratch: the panel [outputs][kFloatPanel], then sums [rows][outputs][kLanes].
-constexpr int64_t kFloatPanelBytes = 4 * kFloatTileOutputs * kFloatPanel;
-inline int64_t float_scratch_bytes(int64_t, int64_t rows) {
-  return kFloatPanelBytes + 4 * rows * kFloatTileOutputs * kLanes;
-}
-
 // Decoder::decode(weight, n, k, count, out) expands W[n, k … k + count) to fp32.
 template <class Decoder>
-void multiply_float(const MatmulColumns& work) {
-  float* panel = reinterpret_cast<float*>(work.scratch);
-  float* sums = reinterpret_cast<float*>(work.scratch + kFloatPanelBytes);
-  const int64_t columns = work.weight->columns;
-  const float* inputs = reinterpret_cast<const float*>(work.inputs);
-  for (int64_t n = work.begin; n < work.end; n += kFloatTileOutputs) {
-    const int outputs = static_cast<int>(work.end - n < kFloatTileOutputs ? work.end - n : kFloatTileOutputs);
-    std::memset(sums, 0, 4 * work.rows * kFloatTileOutputs * kLanes);
-    for (int64_t k = 0; k < columns; k += kFloatPanel) {
-      const int64_t live = columns - k < kFloatPanel ? columns - k : kFloatPanel;
-      const int64_t width = padded(live);
-      for (int i = 0; i < outputs; ++i) {
-        Decoder::decode(*work.weight, n + i, k, live, panel + i * kFloatPanel);
-        std::memset(panel + i * kFloatPanel + live, 0, 4 * (width - live));
-      }
-      if (outputs == kFloatTileOutputs) {
-        float_rows<kFloatTileOutputs>(work.rows, inputs + k, work.input_stride / 4, panel, width, sums);
-        continue;
-      }
-      for (int i = 0; i < outputs; ++i) {
-        float_rows<1>(work.rows, inputs + k, work.input_stride / 4, panel + i * kFloatPanel, width,
-                      sums + i * kLanes);
+struct FloatPanel {
+  static constexpr int64_t kColumns = 512;
+  static constexpr int64_t kBytes = 4 * kColumns;
+  static constexpr int kTileRows = kLanes == 16 ? 4 : 2;  // what the registers of the tier hold
+
+  static int64_t input_offset(int64_t k) { return 4 * k; }
+  static void finish_outputs(const MatmulColumns&, int64_t, int, int64_t, int64_t, float*) {}
+
+  static void expand(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t live, std::byte* panel) {
+    float* out = reinterpret_cast<float*>(panel);
+    Decoder::decode(weight, n, k, live, out);
+    std::memset(out + live, 0, 4 * (padded(live) - live));
+  }
+
+  template <int kRows, int kOutputs>
+  static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live, float* sums) {
+    Floats acc[kRows][kOutputs];
+    float* place[kRows];
+    const float* input[kRows];
+    for (int r = 0; r < kRows; ++r) {
+      place[r] = sums + r * kTileOutputs * kLanes;
+      input[r] = reinterpret_cast<const float*>(x + r * x_stride);
+      for (int i = 0; i < kOutputs; ++i) acc[r][i] = load(place[r] + i * kLanes);
+    }
+    const float* weights = reinterpret_cast<const float*>(panel);
+    const int64_t width = padded(live);
+    for (int64_t k = 0; k < width; k += kLanes) {
+      Floats w[kOutputs];
+      for (int i = 0; i < kOutputs; ++i) w[i] = load(weights + i * kColumns + k);
+      for (int r = 0; r < kRows; ++r) {
+        const Floats v = load(input[r] + k);
+        for (int i = 0; i < kOutputs; ++i) acc[r][i] = multiply_add(w[i], v, acc[r][i]);
       }
     }
-    for (int64_t r = 0; r < work.rows; ++r) {
-      for (int i = 0; i < outputs; ++i) {
-        work.sums[r * work.sums_stride + n - work.begin + i] =
-            sum_lanes(load(sums + (r * kFloatTileOutputs + i) * kLanes));
-      }
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kOutputs; ++i) store(place[r] + i * kLanes, acc[r][i]);
     }
   }
-}
+};
 
 template <class Decoder>
 MatmulBody float_body(MatmulPrecision precision) {
+  using Panel = FloatPanel<Decoder>;
   const bool round = precision == MatmulPrecision::bf16_inputs;
-  return {float_input_bytes, round ? prepare_float<true> : prepare_float<false>, float_scratch_bytes,
-          multiply_float<Decoder>};
+  return {float_input_bytes, round ? prepare_float<true> : prepare_float<false>, blocked_scratch_bytes<Panel>,
+          multiply_blocked<Panel>};
 }
 
 }  // namespace

@@ -1,0 +1,275 @@
+// Speed of the matrix products: with few rows GB/s of weights against a raw read of the same bytes, with many
+// rows TFLOP/s against the peak of the bf16 dot product.
+//
+//   matmul_bench [tier] [threads] [rows] [N] [K] [format…]
+//
+// Matrices cycle over enough copies to defeat the last-level cache, back to back inside one submission with a
+// barrier between them. Raw read and product alternate; the figures are medians over the pairs. Formats are
+// q4g64, q8g32, bf16, q4_0, … (scales bf16); with a suffix `p` inputs keep fp32 precision.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <sys/mman.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "base/cpu_info.h"
+#include "base/worker_team.h"
+#include "kernels/cpu/tiers.h"
+
+namespace rafter::kernels {
+namespace {
+
+using tensor::DType;
+using tensor::FormatKind;
+using tensor::NumberFormat;
+
+constexpr int kPairs = 11;
+constexpr int64_t kCycledBytes = int64_t{256} << 20;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Zeroed memory on huge pages, kept to the end of the program.
+std::byte* map_pages(int64_t bytes) {
+  void* memory =
+      mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) std::abort();
+  madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  return static_cast<std::byte*>(memory);
+}
+
+NumberFormat parse_format(const std::string& name) {
+  for (DType type : {DType::f32, DType::f16, DType::bf16}) {
+    if (NumberFormat::plain(type).name() == name) return NumberFormat::plain(type);
+  }
+  for (FormatKind kind : {FormatKind::q4_0, FormatKind::q4_1, FormatKind::q8_0, FormatKind::q6_k}) {
+    if (NumberFormat::block(kind).name() == name) return NumberFormat::block(kind);
+  }
+  int bits = 0, group = 0;
+  if (std::sscanf(name.c_str(), "q%dg%d", &bits, &group) != 2) {
+    std::fprintf(stderr, "unknown format %s\n", name.c_str());
+    std::exit(2);
+  }
+  return NumberFormat::affine(bits, group, DType::bf16);
+}
+
+// Random codes with small finite scales: every 16-bit word gets an exponent that is small both as bf16 and as
+// f16 where a scale may be; codes may be anything.
+void fill(std::byte* to, int64_t bytes, bool scales) {
+  std::minstd_rand random(7);
+  auto* words = reinterpret_cast<uint16_t*>(to);
+  for (int64_t i = 0; i < bytes / 2; ++i) {
+    const auto word = static_cast<uint16_t>(random());
+    words[i] = scales ? static_cast<uint16_t>(0x3C00 | (word & 0x80FF)) : word;
+  }
+}
+
+tensor::MatrixView make_matrix(const NumberFormat& format, int64_t rows, int64_t columns) {
+  const int64_t data = rows * format.row_bytes(columns), scales = rows * format.scale_row_bytes(columns);
+  std::byte* memory = map_pages(data + 2 * scales + 64);
+  const bool plain = format.block_columns() == 1;
+  fill(memory, data, plain);
+  const int64_t block = format.block_columns();
+  if (!plain && format.kind != FormatKind::affine) {  // scales inside the blocks
+    const int64_t block_bytes = format.row_bytes(block);
+    for (int64_t b = 0; b < data / block_bytes; ++b) {
+      auto* words = reinterpret_cast<uint16_t*>(memory + b * block_bytes);
+      words[format.kind == FormatKind::q6_k ? 104 : 0] = 0x2000;
+      if (format.kind == FormatKind::q4_1) words[1] = 0xA000;
+    }
+  }
+  fill(memory + data, 2 * scales, true);
+  return {format,
+          rows,
+          columns,
+          memory,
+          scales > 0 ? memory + data : nullptr,
+          scales > 0 ? memory + data + scales : nullptr};
+}
+
+class BenchWorker : public Worker {
+ public:
+  BenchWorker(int index, base::WorkerTeam* team) : Worker(index, team->size()), team_(team) {}
+  void barrier() override { team_->barrier(); }
+
+ private:
+  base::WorkerTeam* team_;
+};
+
+struct Bench {
+  explicit Bench(int threads) : team(threads) {
+    for (int i = 0; i < threads; ++i) workers.push_back(std::make_unique<BenchWorker>(i, &team));
+  }
+
+  // Seconds for one pass over all ops.
+  double run(const KernelTable& table, const std::vector<MatmulArgs>& ops) {
+    std::vector<Worker::Cursor> cursors(ops.size() * Worker::kPhases);
+    const double start = seconds_now();
+    team.run_blocking([&](int index) {
+      for (size_t op = 0; op < ops.size(); ++op) {
+        workers[index]->set_cursors(&cursors[op * Worker::kPhases]);
+        table.fused_matmul(ops[op], *workers[index]);
+        team.barrier();
+      }
+    });
+    return seconds_now() - start;
+  }
+
+  // Seconds to read all bytes of the ops' weights once, matrix by matrix, a linear part per worker.
+  double read(const std::vector<MatmulArgs>& ops) {
+    const double start = seconds_now();
+    team.run_blocking([&](int index) {
+      uint64_t sum = 0;
+      for (const MatmulArgs& op : ops) {
+        const int64_t words = op.segments[0].weight.bytes() / 8;
+        const auto* data = reinterpret_cast<const uint64_t*>(op.segments[0].weight.data);
+        const int64_t begin = words * index / team.size(), end = words * (index + 1) / team.size();
+        for (int64_t i = begin; i < end; ++i) sum += data[i];
+        team.barrier();
+      }
+      checksum += sum;
+    });
+    return seconds_now() - start;
+  }
+
+  base::WorkerTeam team;
+  std::vector<std::unique_ptr<BenchWorker>> workers;
+  std::atomic<uint64_t> checksum{0};
+};
+
+#if defined(__x86_64__)
+// Seconds for `count` rounds of 12 independent bf16 dot products of 64 operations × 16 lanes.
+[[gnu::target("avx512f,avx512bf16")]] double time_dots(int64_t count, float* consumed) {
+  __m512 sums[12] = {};
+  const __m512bh one = (__m512bh)_mm512_set1_epi32(0x3F803F80);
+  const double start = seconds_now();
+  for (int64_t i = 0; i < count; ++i) {
+    for (auto& sum : sums) sum = _mm512_dpbf16_ps(sum, one, one);
+  }
+  const double taken = seconds_now() - start;
+  for (const auto& sum : sums) *consumed += _mm512_cvtss_f32(sum);
+  return taken;
+}
+#endif
+
+// TFLOP/s of the whole team's bf16 dot products, 0 without them.
+double peak_dots(Bench& bench) {
+#if defined(__x86_64__)
+  if (base::supported_tiers().back() != base::CpuTier::avx512) return 0;
+  constexpr int64_t kCount = 4000000;
+  std::vector<double> rates;
+  for (int pass = 0; pass < 5; ++pass) {
+    std::vector<float> consumed(64);
+    const double start = seconds_now();
+    bench.team.run_blocking([&](int index) { time_dots(kCount, &consumed[index]); });
+    rates.push_back(static_cast<double>(kCount) * 12 * 64 * bench.team.size() / (seconds_now() - start) *
+                    1e-12);
+    if (consumed[0] == 0) std::abort();
+  }
+  return median(rates);
+#else
+  return 0;
+#endif
+}
+
+void measure(Bench& bench, const KernelTable& table, const std::string& name, int32_t rows, int64_t outputs,
+             int64_t inner) {
+  const bool precise = name.back() == 'p';
+  const NumberFormat format = parse_format(precise ? name.substr(0, name.size() - 1) : name);
+  const int64_t bytes = format.matrix_bytes(outputs, inner);
+  const int64_t copies = rows > 16 ? 2 : std::clamp(kCycledBytes / bytes, int64_t{1}, int64_t{400});
+  std::vector<float> x(rows * inner), out(rows * outputs);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
+  std::vector<MatmulArgs> ops;
+  for (int64_t i = 0; i < copies; ++i) {
+    MatmulArgs args;
+    args.rows = &rows;
+    args.columns = inner;
+    args.precision = precise ? MatmulPrecision::fp32_inputs : MatmulPrecision::bf16_inputs;
+    args.x = x.data();
+    args.segment_count = 1;
+    args.segments[0] = {make_matrix(format, outputs, inner), nullptr, out.data()};
+    ops.push_back(args);
+  }
+  const KernelTable::Scratch sizes = table.matmul_scratch(ops[0], rows);
+  std::byte* shared = map_pages(static_cast<int64_t>(sizes.shared) + 64);
+  for (auto& worker : bench.workers) {
+    worker->set_memory({map_pages(static_cast<int64_t>(sizes.per_worker) + 64), sizes.per_worker},
+                       {shared, sizes.shared});
+  }
+  std::vector<double> ratios, product_rates, read_rates;
+  const double all_bytes = static_cast<double>(bytes * copies);
+  const double operations = 2.0 * rows * static_cast<double>(outputs * inner * copies);
+  bench.run(table, ops);
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const double read = bench.read(ops), product = bench.run(table, ops);
+    ratios.push_back(read / product);
+    product_rates.push_back((rows > 16 ? operations * 1e-12 : all_bytes * 1e-9) / product);
+    read_rates.push_back(all_bytes * 1e-9 / read);
+  }
+  const char* kernel = table.matmul_kernel_name(format, rows);
+  if (rows > 16) {
+    std::printf("%-10s M %-4d %ldx%ld  %.3f TFLOP/s\n", name.c_str(), rows, outputs, inner,
+                median(product_rates));
+  } else {
+    std::printf("%-10s M %-4d %ldx%ld %6.1f MiB x%-3ld  %5.1f GB/s, raw read %5.1f: %3.0f %%  %s\n",
+                name.c_str(), rows, outputs, inner, static_cast<double>(bytes) / (1 << 20), copies,
+                median(product_rates), median(read_rates), 100 * median(ratios), kernel);
+  }
+  std::fflush(stdout);
+  for (const MatmulArgs& args : ops) {
+    munmap(const_cast<std::byte*>(args.segments[0].weight.data), static_cast<size_t>(bytes + 64));
+  }
+}
+
+KernelTable table_of(const std::string& tier) {
+  KernelTable table;
+#if defined(__x86_64__)
+  if (tier == "avx512") {
+    add_matmul_kernels_avx512(table);
+    return table;
+  }
+  if (tier == "avx2") {
+    add_matmul_kernels_avx2(table);
+    return table;
+  }
+#endif
+  add_matmul_kernels_portable(table);
+  return table;
+}
+
+}  // namespace
+}  // namespace rafter::kernels
+
+int main(int argc, char** argv) {
+  using namespace rafter;
+  const auto argument = [&](int i, const char* otherwise) { return argc > i ? argv[i] : otherwise; };
+  const std::string tier = argument(1, base::cpu_tier_name(base::supported_tiers().back()));
+  const int threads = std::atoi(argument(2, std::to_string(base::usable_cores()).c_str()));
+  const int rows = std::atoi(argument(3, "1"));
+  const int64_t outputs = std::atoll(argument(4, "4096")), inner = std::atoll(argument(5, "4096"));
+  std::vector<std::string> formats(argv + std::min(argc, 6), argv + argc);
+  if (formats.empty()) formats = {"q4g64", "q8g64", "bf16", "q4_0", "q8_0", "q6_k", "f16"};
+  kernels::Bench bench(threads);
+  if (rows > 16) std::printf("peak of bf16 dot products: %.3f TFLOP/s\n", kernels::peak_dots(bench));
+  const kernels::KernelTable table = kernels::table_of(tier);
+  for (const std::string& format : formats) {
+    kernels::measure(bench, table, format, rows, outputs, inner);
+  }
+  std::printf("checksum %lx\n", static_cast<unsigned long>(bench.checksum.load()));
+}

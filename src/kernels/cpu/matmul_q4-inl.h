@@ -1,0 +1,84 @@
+// MLX affine 4 bit: rows of nibbles, low one first; a scale and a bias per group.
+#pragma once
+
+#if defined(__AVX512F__)
+
+#include "kernels/cpu/matmul_dot-inl.h"
+#include "kernels/cpu/matmul_scales-inl.h"
+
+namespace rafter::kernels::RAFTER_TIER {
+namespace {
+
+// A table of 32 words indexed by a nibble; the bit above the nibble is ignored, so words are shifted but
+// never masked.
+template <int kOffset>
+struct NibbleTable {
+  alignas(64) uint16_t word[32];
+  constexpr NibbleTable() : word() {
+    for (int i = 0; i < 32; ++i) word[i] = bf16_of(i % 16 - kOffset);
+  }
+};
+
+// Nibble j of each word of a vector becomes codes[j].
+template <int kOffset>
+[[gnu::always_inline]] inline void expand_nibbles(__m512i words, __m512bh codes[4]) {
+  static constexpr NibbleTable<kOffset> kTable;
+  const __m512i table = _mm512_load_si512(kTable.word);
+  codes[0] = as_bf16(_mm512_permutexvar_epi16(words, table));
+  codes[1] = as_bf16(_mm512_permutexvar_epi16(_mm512_srli_epi16(words, 4), table));
+  codes[2] = as_bf16(_mm512_permutexvar_epi16(_mm512_srli_epi16(words, 8), table));
+  codes[3] = as_bf16(_mm512_permutexvar_epi16(_mm512_srli_epi16(words, 12), table));
+}
+
+// Gathers the halves of each group from the 128 bytes of a step's nibbles, so that a lane sees one group:
+// chunks of 16 bytes with 4 or 2 groups, of 8 bytes with 8 groups.
+template <int kGroup>
+[[gnu::always_inline]] inline void split_groups(__m512i a, __m512i b, __m512i& first, __m512i& second) {
+  if constexpr (kGroup == 32) {
+    first = _mm512_unpacklo_epi64(a, b);
+    second = _mm512_unpackhi_epi64(a, b);
+  } else {
+    first = _mm512_shuffle_i32x4(a, b, 0x88);
+    second = _mm512_shuffle_i32x4(a, b, 0xDD);
+  }
+}
+
+// The byte of the step that byte `byte` of the first (h = 0) or second (h = 1) vector comes from.
+template <int kGroup>
+constexpr int split_source(int h, int byte) {
+  if constexpr (kGroup == 32) {
+    const int chunk = byte / 8;
+    return 8 * (chunk % 2 * 8 + chunk / 2 * 2 + h) + byte % 8;
+  }
+  return 16 * (byte / 16 * 2 + h) + byte % 16;
+}
+
+template <int kGroupColumns>
+struct Q4Input {
+  static constexpr int kGroup = kGroupColumns;
+  static constexpr Biases kBiases = Biases::per_row;
+  static constexpr int column(int v, int i) { return 2 * split_source<kGroup>(v / 4, 2 * i) + v % 4; }
+  static constexpr int lane_group(int lane) { return column(0, 2 * lane) / kGroup; }
+};
+
+template <int kGroup, class ScaleType>
+struct Q4Format {
+  using Input = Q4Input<kGroup>;
+  using Scale = ScaleType;
+  static constexpr bool kScaled = true;
+  static constexpr int64_t kStepBytes = kStep / 2;
+  static constexpr int64_t kStepScaleBytes = kStep / kGroup * Scale::kBytes;
+
+  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte* scales, DotStep& step) {
+    __m512i first, second;
+    split_groups<kGroup>(_mm512_loadu_si512(data), _mm512_loadu_si512(data + 64), first, second);
+    expand_nibbles<0>(first, step.codes);
+    expand_nibbles<0>(second, step.codes + 4);
+    step.scale = Scale::template spread<Input>(scales);
+  }
+};
+
+}  // namespace
+}  // namespace rafter::kernels::RAFTER_TIER
+
+#endif

@@ -1,0 +1,79 @@
+// GGUF Q4_0 and Q4_1: blocks of 32 nibbles after their scales; byte j holds elements j and j + 16.
+#pragma once
+
+#if defined(__AVX512F__)
+
+#include "kernels/cpu/matmul_q4-inl.h"
+
+namespace rafter::kernels::RAFTER_TIER {
+namespace {
+
+template <Biases kBlockBiases>
+struct Q4BlockInput {
+  static constexpr int kGroup = 32;
+  static constexpr Biases kBiases = kBlockBiases;
+  static constexpr int column(int v, int i) {
+    const int byte = split_source<32>(v / 4, 2 * i) + v % 4 / 2;  // of the 8 × 16 bytes of nibbles
+    return byte / 16 * 32 + byte % 16 + v % 2 * 16;
+  }
+  static constexpr int lane_group(int lane) { return column(0, 2 * lane) / 32; }
+};
+
+// Picks from four blocks: their nibbles, out of the first 64 and the last 64 bytes; and a 16-bit field of
+// each block into the lanes of its group, out of the first 64 bytes of two runs of four blocks.
+template <int kBlockBytes, int kHeaderBytes>
+struct Q4BlockShuffle {
+  alignas(64) uint8_t nibbles[64];
+  alignas(64) uint16_t field[2][32];
+  constexpr Q4BlockShuffle() : nibbles(), field() {
+    for (int i = 0; i < 64; ++i) {
+      const int source = i / 16 * kBlockBytes + kHeaderBytes + i % 16;
+      nibbles[i] = static_cast<uint8_t>(source < 64 ? source : 64 + source - (4 * kBlockBytes - 64));
+    }
+    for (int f = 0; f < 2; ++f) {
+      for (int lane = 0; lane < 16; ++lane) {
+        const int block = Q4BlockInput<Biases::none>::lane_group(lane);
+        field[f][lane] = static_cast<uint16_t>(block / 4 * 32 + block % 4 * kBlockBytes / 2 + f);
+      }
+    }
+  }
+};
+
+template <Biases kBlockBiases, int kOffset>
+struct Q4BlockFormat {
+  using Input = Q4BlockInput<kBlockBiases>;
+  static constexpr bool kScaled = true;
+  static constexpr int kHeaderBytes = kBlockBiases == Biases::none ? 2 : 4;
+  static constexpr int kRunBytes = 4 * (kHeaderBytes + 16);  // four blocks
+  static constexpr int64_t kStepBytes = 2 * kRunBytes;
+  static constexpr int64_t kStepScaleBytes = 0;
+  static constexpr Q4BlockShuffle<kHeaderBytes + 16, kHeaderBytes> kShuffle{};
+
+  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte*, DotStep& step) {
+    const __m512i run0 = _mm512_loadu_si512(data), run1 = _mm512_loadu_si512(data + kRunBytes);
+    const __m512i end0 = _mm512_loadu_si512(data + kRunBytes - 64);
+    const __m512i end1 = _mm512_loadu_si512(data + 2 * kRunBytes - 64);
+    const __m512i nibbles = _mm512_load_si512(kShuffle.nibbles);
+    __m512i first, second;
+    split_groups<32>(_mm512_permutex2var_epi8(run0, nibbles, end0),
+                     _mm512_permutex2var_epi8(run1, nibbles, end1), first, second);
+    expand_nibbles<kOffset>(first, step.codes);
+    expand_nibbles<kOffset>(second, step.codes + 4);
+    step.scale = field<0>(run0, run1);
+    if (kBlockBiases != Biases::none) step.bias = field<1>(run0, run1);
+  }
+
+  template <int kField>
+  [[gnu::always_inline]] static __m512 field(__m512i run0, __m512i run1) {
+    const __m512i index = _mm512_load_si512(kShuffle.field[kField]);
+    return _mm512_cvtph_ps(_mm512_castsi512_si256(_mm512_permutex2var_epi16(run0, index, run1)));
+  }
+};
+
+using Q4_0Format = Q4BlockFormat<Biases::none, 8>;
+using Q4_1Format = Q4BlockFormat<Biases::per_step, 0>;
+
+}  // namespace
+}  // namespace rafter::kernels::RAFTER_TIER
+
+#endif

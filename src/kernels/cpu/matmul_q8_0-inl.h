@@ -1,0 +1,91 @@
+// GGUF Q8_0: blocks of an f16 scale and 32 signed bytes.
+#pragma once
+
+#if defined(__AVX512F__)
+
+#include "kernels/cpu/matmul_q8-inl.h"
+
+namespace rafter::kernels::RAFTER_TIER {
+namespace {
+
+struct Q8_0Input {
+  static constexpr int kGroup = 32;
+  static constexpr Biases kBiases = Biases::none;
+  static constexpr int column(int v, int i) { return gathered_column<32>(v, i); }
+  static constexpr int lane_group(int lane) { return column(0, 2 * lane) / 32; }
+};
+
+// bf16 of signed bytes: the table's entry of the magnitude, the sign put back. −128 has the magnitude 128,
+// which the table doesn't hold: its high byte is set, its low byte is that of 0.
+[[gnu::always_inline]] inline void expand_signed(__m512i bytes, __m512bh codes[2]) {
+  const __m512i magnitude = _mm512_abs_epi8(bytes);
+  const __m512i low = _mm512_permutex2var_epi8(_mm512_load_si512(kByteTable.low), magnitude,
+                                               _mm512_load_si512(kByteTable.low + 64));
+  __m512i high = _mm512_permutex2var_epi8(_mm512_load_si512(kByteTable.high), magnitude,
+                                          _mm512_load_si512(kByteTable.high + 64));
+  high = _mm512_mask_mov_epi8(high, _mm512_movepi8_mask(magnitude), _mm512_set1_epi8(0x43));
+  constexpr int kOrAnd = 0xF8;  // a | (b & c)
+  high = _mm512_ternarylogic_epi64(high, bytes, _mm512_set1_epi8(-128), kOrAnd);
+  join_bytes(low, high, codes);
+}
+
+// A step is 8 blocks in four pairs. Of a pair (68 bytes) the first 64 bytes hold both scales and the lower
+// halves of both blocks, the last 64 bytes the upper halves; two pairs make one vector of halves.
+struct Q8_0Shuffle {
+  alignas(64) uint8_t lower[64], upper[64];
+  alignas(64) uint16_t scale[32];
+  constexpr Q8_0Shuffle() : lower(), upper(), scale() {
+    for (int i = 0; i < 64; ++i) {
+      const int block = i / 16, in_pair = block / 2 * 64 + block % 2 * 34;
+      lower[i] = static_cast<uint8_t>(in_pair + 2 + i % 16);
+      upper[i] = static_cast<uint8_t>(in_pair + 2 + 16 - 4 + i % 16);
+    }
+    for (int lane = 0; lane < 16; ++lane) {
+      const int block = Q8_0Input::lane_group(lane) % 4;
+      scale[lane] = static_cast<uint16_t>(block / 2 * 32 + block % 2 * 17);
+    }
+  }
+};
+constexpr Q8_0Shuffle kQ8_0Shuffle;
+
+constexpr __mmask32 lanes_of_upper_blocks() {
+  uint32_t mask = 0;
+  for (int lane = 0; lane < 16; ++lane) mask |= (Q8_0Input::lane_group(lane) >= 4 ? 1u : 0u) << lane;
+  return mask;
+}
+
+struct Q8_0Format {
+  using Input = Q8_0Input;
+  static constexpr bool kScaled = true;
+  static constexpr int64_t kStepBytes = 8 * 34;
+  static constexpr int64_t kStepScaleBytes = 0;
+
+  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte*, DotStep& step) {
+    __m512i begin[4], end[4];
+    for (int pair = 0; pair < 4; ++pair) {
+      begin[pair] = _mm512_loadu_si512(data + 68 * pair);
+      end[pair] = _mm512_loadu_si512(data + 68 * pair + 4);
+    }
+    const __m512i lower = _mm512_load_si512(kQ8_0Shuffle.lower),
+                  upper = _mm512_load_si512(kQ8_0Shuffle.upper);
+    const __m512i lower0 = _mm512_permutex2var_epi8(begin[0], lower, begin[1]);
+    const __m512i lower1 = _mm512_permutex2var_epi8(begin[2], lower, begin[3]);
+    const __m512i upper0 = _mm512_permutex2var_epi8(end[0], upper, end[1]);
+    const __m512i upper1 = _mm512_permutex2var_epi8(end[2], upper, end[3]);
+    expand_signed(_mm512_unpacklo_epi32(lower0, lower1), step.codes);
+    expand_signed(_mm512_unpackhi_epi32(lower0, lower1), step.codes + 2);
+    expand_signed(_mm512_unpacklo_epi32(upper0, upper1), step.codes + 4);
+    expand_signed(_mm512_unpackhi_epi32(upper0, upper1), step.codes + 6);
+
+    const __m512i scale = _mm512_load_si512(kQ8_0Shuffle.scale);
+    const __m512i halves =
+        _mm512_mask_mov_epi16(_mm512_permutex2var_epi16(begin[0], scale, begin[1]), lanes_of_upper_blocks(),
+                              _mm512_permutex2var_epi16(begin[2], scale, begin[3]));
+    step.scale = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+  }
+};
+
+}  // namespace
+}  // namespace rafter::kernels::RAFTER_TIER
+
+#endif
