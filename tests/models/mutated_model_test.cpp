@@ -1,6 +1,6 @@
 // Damaged models, end to end: open, build the model, bind, run a step. 500 mutants of each kind; every one
 // must give an error or an answer, never a crash, a hang or a large allocation. The seed is printed;
-// RAFTER_SEED repeats a run.
+// RAFTER_TEST_SEED repeats a run.
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 uint64_t seed() {
-  if (const char* text = std::getenv("RAFTER_SEED")) return std::strtoull(text, nullptr, 10);
+  if (const char* text = std::getenv("RAFTER_TEST_SEED")) return std::strtoull(text, nullptr, 10);
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 

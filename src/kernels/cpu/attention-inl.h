@@ -38,17 +38,30 @@ struct CacheAttention {
   }
 };
 
-// Copies a tile's queries into groups of a register tile, transposed, so that one load broadcasts.
-void pack_queries(const CacheAttention& job, int64_t kv_head, const AttentionTile& tile) {
-  for (int64_t i = 0; i < tile.queries;) {
-    const int width = register_tile(tile.queries - i);
-    float* packed = job.tile.packed + i * job.head_dim;
-    for (int j = 0; j < width; ++j) {
-      const float* q = job.args.q + job.head_offset(kv_head, tile.first_query + i + j);
-      for (int64_t d = 0; d < job.head_dim; ++d) packed[d * width + j] = q[d];
-    }
+// Copies kWidth queries as [head_dim][kWidth], so that one load broadcasts.
+template <int kWidth>
+void pack_register_tile(const float* const* q, int64_t head_dim, float* packed) {
+  for (int64_t d = 0; d < head_dim; ++d) {
+    for (int j = 0; j < kWidth; ++j) packed[d * kWidth + j] = q[j][d];
+  }
+}
+
+void pack_queries(const float* const* q, int64_t queries, int64_t head_dim, float* packed) {
+  for (int64_t i = 0; i < queries;) {
+    const int width = register_tile(queries - i);
+    if (width == 8) pack_register_tile<8>(q + i, head_dim, packed + i * head_dim);
+    if (width == 4) pack_register_tile<4>(q + i, head_dim, packed + i * head_dim);
+    if (width == 2) pack_register_tile<2>(q + i, head_dim, packed + i * head_dim);
+    if (width == 1) pack_register_tile<1>(q + i, head_dim, packed + i * head_dim);
     i += width;
   }
+}
+
+void pack_tile(const CacheAttention& job, int64_t kv_head, const AttentionTile& tile) {
+  const float* q[kTileQueries];
+  for (int64_t i = 0; i < tile.queries; ++i)
+    q[i] = job.args.q + job.head_offset(kv_head, tile.first_query + i);
+  pack_queries(q, tile.queries, job.head_dim, job.tile.packed);
 }
 
 // Points at one split's keys and values of the sequence of row b; `visible` is not empty in it.
@@ -76,6 +89,7 @@ void locate_split(const CacheAttention& job, int64_t kv_head, int64_t b, int64_t
   // Transposing reads whole key tiles; keep it off slots that hold nothing yet.
   for (int64_t p = first; p < range.from; ++p) source->keys[p] = source->keys[range.from];
   for (int64_t p = range.to; p % kKeyTile != 0; ++p) source->keys[p] = source->keys[range.to - 1];
+  for (int64_t p = range.to; p < kSplit + kFetchAhead; ++p) source->values[p] = source->values[range.to - 1];
 }
 
 // One split for all queries of a tile (packed before).
@@ -98,7 +112,7 @@ void attend_tile_split(const CacheAttention& job, int64_t kv_head, const Attenti
 }
 
 void attend_tile(const CacheAttention& job, int64_t kv_head, const AttentionTile& tile) {
-  pack_queries(job, kv_head, tile);
+  pack_tile(job, kv_head, tile);
   float* values = job.merged + 2 * kTileQueries;
   for (int64_t i = 0; i < 2 * kTileQueries; ++i) job.merged[i] = 0;
   const auto merged_of = [&](int64_t i) {
@@ -124,7 +138,7 @@ void attend_tile(const CacheAttention& job, int64_t kv_head, const AttentionTile
 void attend_item_by_split(const CacheAttention& job, int64_t kv_head, int64_t item) {
   const AttentionTile& tile = job.plan.tile_of_item(item);
   const int64_t index = item - tile.first_item;
-  pack_queries(job, kv_head, tile);
+  pack_tile(job, kv_head, tile);
   attend_tile_split(job, kv_head, tile, tile.visible.first_split() + index);
   for (int64_t i = 0; i < tile.queries; ++i) {
     if (job.tile.from[i] >= job.tile.to[i]) continue;
@@ -195,10 +209,9 @@ void attend_row(const RowAttentionArgs& args, int64_t b, int64_t kv_head, int64_
   alignas(64) float memory[tile_floats(kMaxQueryTile, kMaxHeadDim)];
   alignas(64) float values[kMaxQueryTile * kMaxHeadDim];
   const TileMemory tile = divide_memory(memory, heads, head_dim);
-  const float* q = args.q + (b * args.heads + first_head) * head_dim;
-  for (int64_t i = 0; i < heads; ++i) {
-    for (int64_t d = 0; d < head_dim; ++d) tile.packed[d * heads + i] = q[i * head_dim + d];
-  }
+  const float* q[kMaxQueryTile];
+  for (int64_t i = 0; i < heads; ++i) q[i] = args.q + (b * args.heads + first_head + i) * head_dim;
+  pack_queries(q, heads, head_dim, tile.packed);
   Merged merged[kMaxQueryTile];
   for (int64_t i = 0; i < heads; ++i) merged[i] = {0, 0, values + i * head_dim};
 
@@ -227,6 +240,7 @@ void attend_row(const RowAttentionArgs& args, int64_t b, int64_t kv_head, int64_
     }
     if (source.to == 0) continue;
     for (int64_t p = source.to; p % kKeyTile != 0; ++p) source.keys[p] = source.keys[0];
+    for (int64_t p = source.to; p < kSplit + kFetchAhead; ++p) source.values[p] = source.values[0];
     for (int64_t i = 0; i < heads; ++i) tile.from[i] = 0, tile.to[i] = static_cast<int32_t>(source.to);
     attend_split(tile, heads, source, args.scale);
     for (int64_t i = 0; i < heads; ++i) {

@@ -1,0 +1,99 @@
+// Attention problems for tests: a cache, random queries, the rows of a step; how to run one and how far a
+// kernel may be off.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/op/attention.h"
+#include "tests/kernels/kernel_compare.h"
+#include "tests/kernels/test_cache.h"
+#include "tests/kernels/test_data.h"
+#include "tests/kernels/test_team.h"
+
+namespace rafter::kernels::testing {
+
+// One row of a step: what it sees, and which of the random queries it has.
+struct Row {
+  int sequence, position, from, to, query;
+};
+
+struct Problem {
+  const TestCache* cache = nullptr;
+  int32_t heads = 0;
+  int32_t window = 0;
+  float scale = 0;
+  std::vector<float> queries;  // [any, heads · head_dim], row by Row::query
+
+  int64_t width() const { return int64_t{heads} * cache->layer().head_dim; }
+};
+
+inline Problem make_problem(const TestCache& cache, int32_t heads, int32_t window = 0) {
+  Problem problem{&cache, heads, window, 1.0f / std::sqrt(static_cast<float>(cache.layer().head_dim)), {}};
+  problem.queries = random_values(64 * problem.width(), 21, 1.5f);
+  return problem;
+}
+
+inline std::vector<float> run_attention(const KernelTable& kernels, TestTeam& team, const Problem& problem,
+                                        const std::vector<Row>& rows, int64_t max_positions = 2000) {
+  const int64_t width = problem.width(), count = static_cast<int64_t>(rows.size());
+  StepRows step;
+  problem.cache->set_tables(&step);
+  std::vector<float> q;
+  for (const Row& row : rows) {
+    step.add(row.sequence, row.position, row.from, row.to);
+    const auto from = problem.queries.begin() + row.query % 64 * width;
+    q.insert(q.end(), from, from + width);
+  }
+  const StepInput input = step.input();
+  GuardedBuffer<float> out((count + 2) * width);
+  const AttentionArgs args{&input,   problem.heads, problem.window, problem.scale, problem.cache->layer(),
+                           q.data(), out.data()};
+  team.set_scratch(kernels.attention_scratch(args, count, max_positions));
+  team.run(kernels.attention, args);
+  EXPECT_EQ(out.damage(), "");
+  EXPECT_EQ(team.damage(), "");
+  EXPECT_TRUE(out.untouched(count * width, (count + 2) * width));
+  return {out.data(), out.data() + count * width};
+}
+
+// The error of a weight e^s is that of its score: an fp32 dot product over head_dim. A weighted mean of
+// values is off by twice that (numerator and total), and by the roundings of two sums over the positions.
+inline double attention_bound(const Problem& problem, const Row& row) {
+  const int64_t head_dim = problem.cache->layer().head_dim;
+  double longest_query = 0;
+  for (int32_t h = 0; h < problem.heads; ++h) {
+    const auto* q = problem.queries.data() + row.query % 64 * problem.width() + h * head_dim;
+    longest_query = std::max(longest_query, l2_norm({q, static_cast<size_t>(head_dim)}));
+  }
+  const double score = problem.scale * longest_query * problem.cache->longest_key();
+  const double positions = std::max(1, row.to - row.from);
+  return problem.cache->largest_value() *
+         (2 * rounding_bound(score, head_dim) + 2 * rounding_bound(1, positions) + rounding_bound(1, 4));
+}
+
+inline std::vector<float> run_row_attention(const KernelTable& kernels, TestTeam& team,
+                                            const Problem& problem, const std::vector<Row>& rows) {
+  const KvLayer& layer = problem.cache->layer();
+  const int64_t width = problem.width(), count = static_cast<int64_t>(rows.size());
+  StepRows step;
+  std::vector<float> q, k, v;
+  for (const Row& row : rows) {
+    step.add(row.sequence, row.position, row.from, row.to);
+    const auto from = problem.queries.begin() + row.query % 64 * width;
+    q.insert(q.end(), from, from + width);
+    problem.cache->copy_position(row.sequence, row.position, &k, &v);
+  }
+  const StepInput input = step.input();
+  GuardedBuffer<float> out(count * width);
+  team.run(kernels.row_attention,
+           RowAttentionArgs{&input, problem.heads, layer.kv_heads, layer.head_dim, problem.window,
+                            problem.scale, q.data(), k.data(), v.data(), out.data()});
+  EXPECT_EQ(out.damage(), "");
+  return {out.data(), out.data() + count * width};
+}
+
+}  // namespace rafter::kernels::testing
