@@ -26,8 +26,6 @@ base::Result<std::string> below_home(const char* xdg_variable, const char* defau
 
 base::Result<std::string> cache_directory() { return below_home("XDG_CACHE_HOME", ".cache", "rafter"); }
 
-base::Result<std::string> config_directory() { return below_home("XDG_CONFIG_HOME", ".config", "rafter"); }
-
 base::Result<std::string> hugging_face_hub_directory() {
   if (std::string hub = variable("HF_HUB_CACHE"); !hub.empty()) return hub;
   if (std::string home = variable("HF_HOME"); !home.empty()) return (fs::path(home) / "hub").string();

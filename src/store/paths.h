@@ -11,9 +11,6 @@ namespace rafter::store {
 // $XDG_CACHE_HOME/rafter, else $HOME/.cache/rafter. Error: neither variable is set.
 base::Result<std::string> cache_directory();
 
-// $XDG_CONFIG_HOME/rafter, else $HOME/.config/rafter. Error as above.
-base::Result<std::string> config_directory();
-
 // The Hugging Face hub's cache: $HF_HUB_CACHE, else $HF_HOME/hub, else $XDG_CACHE_HOME/huggingface/hub, else
 // $HOME/.cache/huggingface/hub. Error as above.
 base::Result<std::string> hugging_face_hub_directory();
