@@ -49,15 +49,15 @@ float random_scale(Bits& bits, double middle, bool signed_too) {
 // The standard deviation of a uniform integer of n values.
 double uniform_deviation(double n) { return std::sqrt((n * n - 1) / 12); }
 
-// 4096 normal values; drawing from the table by 12 random bits keeps their distribution.
+// 4096 normal values, each with its negative so that their mean is 0; drawing from the table by 12 random
+// bits keeps their distribution.
 class NormalTable {
  public:
   NormalTable(Bits& bits, double deviation) : values_(kSize) {
-    for (size_t i = 0; i < kSize; i += 2) {  // Box and Muller
-      const double radius = deviation * std::sqrt(-2 * std::log(1 - bits.unit()));
-      const double angle = 2 * std::numbers::pi * bits.unit();
-      values_[i] = static_cast<float>(radius * std::cos(angle));
-      values_[i + 1] = static_cast<float>(radius * std::sin(angle));
+    for (size_t i = 0; i < kSize; i += 2) {
+      const double radius = deviation * std::sqrt(-2 * std::log(1 - bits.unit()));  // Box and Muller
+      values_[i] = static_cast<float>(radius * std::cos(2 * std::numbers::pi * bits.unit()));
+      values_[i + 1] = -values_[i];
     }
   }
   float at(uint64_t random) const { return values_[random % kSize]; }

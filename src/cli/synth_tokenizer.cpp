@@ -67,8 +67,6 @@ std::string synth_chat_template(const SynthTokenizer& tokenizer) {
 std::string synth_tokenizer_json(const SynthShape& shape, const SynthTokenizer& tokenizer) {
   Json vocabulary = Json::object(), added = Json::array();
   for (size_t id = 0; id < tokenizer.pieces.size(); ++id) {
-    if (std::binary_search(tokenizer.markers.begin(), tokenizer.markers.end(), static_cast<int32_t>(id)))
-      continue;
     // ordered_json's operator[] searches its whole vector each time; pushing keeps this linear.
     vocabulary.get_ref<Json::object_t&>().emplace_back(tokenizer.pieces[id], id);
   }
