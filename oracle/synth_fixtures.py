@@ -11,6 +11,7 @@ configs.json   per shape the published config.json's keys, and what Llama 3's sc
 No weights are made: models live on torch's meta device and in arrays that mlx never evaluates.
 """
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -125,7 +126,8 @@ CONFIGS = {
 
 def parsed(config: dict):
     """transformers' config object: it checks the keys and fills in what the published file leaves out."""
-    rest = {key: value for key, value in config.items() if key != "model_type"}
+    rest = copy.deepcopy(config)  # transformers writes into it
+    del rest["model_type"]
     return AutoConfig.for_model(config["model_type"], **rest)
 
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "text/byte_alphabet.h"
 
 namespace rafter::lab {
 namespace {
@@ -11,20 +12,6 @@ using nlohmann::json;
 
 // Common English pairs; Ġ is the space.
 constexpr const char* kMerges[] = {"Ġ t", "h e", "i n", "e r", "a n", "o n", "Ġ a", "Ġt he"};
-
-// The character that stands for a byte in byte-level BPE (formats.md 4.5), in UTF-8.
-std::string byte_piece(int byte) {
-  const auto printable = [](int b) {
-    return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || (b >= 0xAE && b <= 0xFF);
-  };
-  int code = byte;
-  if (!printable(byte)) {
-    code = 0x100;
-    for (int b = 0; b < byte; ++b) code += printable(b) ? 0 : 1;
-  }
-  if (code < 0x80) return std::string(1, static_cast<char>(code));
-  return {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
-}
 
 const SynthMarker* find_marker(const SynthTokens& tokens, int32_t id) {
   for (const SynthMarker& marker : tokens.markers) {
@@ -75,12 +62,13 @@ std::vector<std::string> synth_pieces(const SynthShape& shape) {
   for (const SynthMarker& marker : shape.tokens.markers)
     pieces.at(static_cast<size_t>(marker.id)) = marker.text;
   std::vector<std::string> words;  // to be placed first
-  for (int byte = 0; byte < 256; ++byte) words.push_back(byte_piece(byte));
+  for (int byte = 0; byte < 256; ++byte)
+    words.push_back(text::bytes_to_alphabet(std::string(1, static_cast<char>(byte))));
   for (std::string merge : synth_merges()) words.push_back(merge.erase(merge.find(' '), 1));
   size_t next = 0;
   for (size_t id = 0; id < pieces.size(); ++id) {
     if (!pieces[id].empty()) continue;
-    pieces[id] = next < words.size() ? words[next++] : fmt::format("Ġw{}", id);
+    pieces[id] = next < words.size() ? words[next++] : text::bytes_to_alphabet(fmt::format(" w{}", id));
   }
   RAFTER_CHECK(next == words.size(), "a vocabulary of {} has no room for the bytes", shape.vocabulary);
   return pieces;
