@@ -47,9 +47,9 @@ class Synthesis {
     RAFTER_ASSIGN(SynthFolder folder,
                   SynthFolder::prepare(options_.folder, static_cast<uint64_t>(total_ + kRoomForTexts),
                                        options_.force, replaces));
-    RAFTER_TRY(gguf ? write_gguf(folder.add(gguf_name)) : write_safetensors(folder));
     SynthSummary summary;
-    summary.path = gguf ? folder.path() + "/" + gguf_name : folder.path();
+    summary.path = gguf ? folder.add(gguf_name) : folder.path();
+    RAFTER_TRY(gguf ? write_gguf(summary.path) : write_safetensors(folder));
     summary.files = folder.files();
     summary.bytes = static_cast<int64_t>(folder.bytes());
     for (const SynthTensor& tensor : tensors_) {

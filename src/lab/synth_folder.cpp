@@ -85,8 +85,10 @@ base::Result<SynthFolder> SynthFolder::prepare(const std::string& path, uint64_t
   if (path.empty() || (exists && !fs::is_directory(path, error)))
     return Error{ErrorCode::invalid_argument, "not a folder", path.empty() ? "--out" : path,
                  "name a folder, new or empty"};
-  SynthFolder folder(path);
-  folder.made_ = fs::create_directories(path, error);
+  // Without a slash at the end, behind which create_directories() sees nothing to make.
+  const fs::path given = path;
+  SynthFolder folder((given.has_filename() ? given : given.parent_path()).string());
+  folder.made_ = fs::create_directories(folder.path_, error);
   if (error) return io_error(path, "make folder", error);
   RAFTER_ASSIGN(const Content content, list(path, replaces));
   if (!content.empty && !force) {

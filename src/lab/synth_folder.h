@@ -1,5 +1,5 @@
 // The folder that a synthetic checkpoint is written into: refused when it holds something, checked for room,
-// and left as it was found when the writing fails.
+// and cleared of the new files when the writing fails.
 #pragma once
 
 #include <cstdint>

@@ -292,7 +292,7 @@ TEST(Synth, ForceReplacesTheCheckpointAndNothingElse) {
 TEST(Synth, NoRoomIsRefusedWithTheNumbers) {
   TempFolder folder;
   const auto none = [](const std::string&) { return false; };
-  const auto result = SynthFolder::prepare(folder / "new", 5'000'000'000'000'000, false, none);
+  const auto result = SynthFolder::prepare(folder / "new/", 5'000'000'000'000'000, false, none);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, base::ErrorCode::io);
   EXPECT_CONTAINS(result.error().message(), "5000000.00 GB are needed and ");
