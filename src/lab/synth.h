@@ -40,8 +40,8 @@ struct SynthSummary {
 
 // Nothing is left behind when it fails, and the folder is no checkpoint before it is whole (config.json comes
 // last). Memory: some megabytes whatever the shape.
-// Errors: invalid_argument (unknown shape or format, folder not empty, …), io (no room, with the numbers),
-// the progress function's.
+// Errors: invalid_argument (unknown shape, format or group; not a folder), io (folder not empty; no room,
+// with the numbers), the progress function's.
 base::Result<SynthSummary> run_synth_blocking(const SynthOptions& options,
                                               const SynthProgress& progress = {});
 

@@ -92,7 +92,7 @@ base::Result<SynthFolder> SynthFolder::prepare(const std::string& path, uint64_t
   if (error) return io_error(path, "make folder", error);
   RAFTER_ASSIGN(const Content content, list(path, replaces));
   if (!content.empty && !force) {
-    return Error{ErrorCode::invalid_argument, "the folder is not empty", path,
+    return Error{ErrorCode::io, "the folder is not empty", path,
                  "name another, or replace the checkpoint in it with --force"};
   }
   RAFTER_TRY(check_room(path, bytes, content.old_bytes));

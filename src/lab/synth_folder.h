@@ -24,7 +24,7 @@ class SynthFolder {
   // Makes the folder, with its parents. `bytes`: what will be written, for the check of free space.
   // `force`: take a folder that is not empty, and remove the files that give way (and what a broken run left
   // of them); the others stay.
-  // Errors: invalid_argument (not empty, not a folder), io (no room: with the numbers; the system's).
+  // Errors: invalid_argument (not a folder), io (not empty; no room: with the numbers; the system's).
   static base::Result<SynthFolder> prepare(const std::string& path, uint64_t bytes, bool force,
                                            const Replaces& replaces);
 
