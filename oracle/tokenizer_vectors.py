@@ -21,7 +21,9 @@ import argparse
 import json
 import pathlib
 import random
+import struct
 import unicodedata
+import zlib
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -65,7 +67,7 @@ TEXTS = [
     "a1b22c333d4444", "２０２４年", " 1 22 333 4444", "1\u03012", "𝟏𝟐𝟑𝟒",
     # apostrophes
     "it's we're I've I'm you'll he'd can't", "IT'S WE'RE I'VE I'M YOU'LL HE'D CAN'T", "it\u2019s rock 'n' roll ''' 's", "'", "''s",
-    "l'été d'une", "'sa 'ta 'rea 'vea 'lla", "'r 'v 'l", "s't'm",
+    "l'été d'une", "'sa 'ta 'rea 'vea 'lla", "'SA 'TA 'REA 'VEA 'LLA 'MA 'DA", "'r 'v 'l", "s't'm",
     # scripts
     "Être ou ne pas être, voilà la question.", "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich",
     "El pingüino Wenceslao hizo kilómetros bajo exhaustiva lluvia", "Съешь же ещё этих мягких французских булок",
@@ -90,7 +92,13 @@ TEXTS = [
     "<left>  <left>", " \u3000<right>\u2003 \n<left> x", "word wordy sword word.", "word", "_word_ word1 éword word\u0301 ⓐword",
     "<a><b><a><b>c<a>", "<a><a><b>", "<right>\n\nx", "<right> \n \n", "\n\n", "é e\u0301 É", "<mask>\u0301 e\u0301<mask>e\u0301",
     "caf\u00e9 cafe\u0301 CAFE", "normal\u0301", "<|im_start|>\u0301",
+    "<mask>\u0338 <a>\u0338 >\u0338",
 ]
+
+# Trained on much, so that there are merges across every place where a pattern cuts.
+CROSSING = ["I'LL", "'SA", "'LLA", "'REA", "DON'T", "'S ", "x'\u017f", "it's", "!\n", "!!\n", ".\r\n", ";\n\n", " \n", "\n ", "  a", "\tb", "\xa0b", "\u3000c",
+            "\x85b", "1234", " 12", "12 ", "²½", "a1", "1a", "e\u0301t", "\u0301a", ".a", "a.", "/b", "中1", "中文a", "\ufe0fo", "aA", "Aa",
+            "\ufeffa", "\u180ea", "a ", "' ", "\r\n\r\n", "//\n", "क\u093cि"]
 
 NASTY = (list("  \n\r\t'sStTmMdDlLrReEvVaAzZ019.,!?-_/\\\"#{}()<>|") +
          ["\r\n", "\n\n", "'s", "'LL", "'ve", "\x85", "\xa0", "\u3000", "\u2028", "\u1680", "\u200b", "\u180e", "\ufeff", "\u017f",
@@ -123,16 +131,10 @@ def random_texts(count, seed=20):
 
 
 def hashes(results, group):
-    """Per group of results (lists of numbers), the low 24 bits of FNV-1a over each length and the numbers in it, all as
+    """Per group of results (lists of numbers), the low 24 bits of CRC-32 over each length and the numbers in it, all as
     little-endian 32-bit words."""
-    out = []
-    for start in range(0, len(results), group):
-        value = 0x811C9DC5
-        for numbers in results[start : start + group]:
-            for byte in b"".join(number.to_bytes(4, "little") for number in [len(numbers), *numbers]):
-                value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
-        out.append(f"{value & 0xFFFFFF:06x}")
-    return "".join(out)
+    words = [struct.pack(f"<{len(numbers) + 1}I", len(numbers), *numbers) for numbers in results]
+    return "".join(f"{zlib.crc32(b''.join(words[i : i + group])) & 0xFFFFFF:06x}" for i in range(0, len(words), group))
 
 
 def train():
@@ -140,7 +142,7 @@ def train():
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     trainer = trainers.BpeTrainer(vocab_size=760, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
-    corpus = TEXTS * 2 + random_texts(1500, seed=7) + [" ".join(WORDS)] * 5
+    corpus = TEXTS * 2 + random_texts(1500, seed=7) + [" ".join(WORDS)] * 5 + CROSSING * 60
     corpus = [text for text in corpus if "<|" not in text and "<think>" not in text]
     tokenizer.train_from_iterator(corpus, trainer)
     model = json.loads(tokenizer.to_str())["model"]

@@ -1,5 +1,6 @@
 #include "text/regex_translate.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -17,18 +18,34 @@ using base::ErrorCode;
 using base::Result;
 using base::Status;
 
-// Whether folding case may turn this sequence into one other character, or one into it: Oniguruma folds ß to
-// ss and ligatures to their letters, PCRE2 does not.
-bool folds_beyond_single_characters(std::string_view pattern) {
-  std::string lower(pattern);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  for (std::string_view sequence : {"ss", "ff", "fi", "fl", "st"}) {
-    if (lower.find(sequence) != std::string::npos) return true;
+// Bytes of the escape at the start of `pattern`, which starts with a backslash.
+size_t escape_length(std::string_view pattern) {
+  if (pattern.size() < 2) return pattern.size();
+  const char letter = pattern[1];
+  if (pattern.substr(2).starts_with("{") && (letter == 'p' || letter == 'P' || letter == 'x')) {
+    return std::min(pattern.find('}'), pattern.size() - 1) + 1;
   }
+  return std::min<size_t>(letter == 'u' ? 6 : letter == 'x' ? 4 : 2, pattern.size());
+}
+
+// Whether folding case may turn a sequence of the pattern into one other character, or one into a sequence:
+// Oniguruma folds ß to ss and ligatures to their letters, PCRE2 does not.
+bool folds_beyond_single_characters(std::string_view pattern) {
+  std::string literals;
   for (size_t position = 0; position < pattern.size();) {
+    if (pattern[position] == '\\') {
+      position += escape_length(pattern.substr(position));
+      literals += ' ';
+      continue;
+    }
     const Char character = char_at(pattern, position);
     if (character.code_point >= 128 && (classify(character.code_point) & kLetter) != 0) return true;
+    const char c = pattern[position];
+    literals += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     position += character.length;
+  }
+  for (std::string_view sequence : {"ss", "ff", "fi", "fl", "st"}) {
+    if (literals.find(sequence) != std::string::npos) return true;
   }
   return false;
 }

@@ -3,22 +3,22 @@
 
 #include <string>
 
-#include "cli/synth_writer.h"
+#include "base/check.h"
+#include "lab/synth.h"
 
 namespace rafter::testing {
 
-// Writes one into `folder` (which exists); returns its path.
+// Writes one into `folder`; returns its path.
 inline std::string write_synth_model(const std::string& shape, const std::string& format,
                                      const std::string& folder) {
-  cli::SynthJob job;
-  job.shape = cli::find_synth_shape(shape).value();
-  job.scheme = cli::find_synth_scheme(format).value();
-  job.folder = folder;
-  job.on_progress = [](int64_t) { return base::Status(); };
-  const bool gguf = job.scheme->container == cli::SynthContainer::gguf;
-  const base::Status status = gguf ? cli::write_synth_gguf(job) : cli::write_synth_folder(job);
-  RAFTER_CHECK(status.ok(), "{}", status.error().message());
-  return gguf ? folder + "/" + cli::synth_gguf_name(job) : folder;
+  lab::SynthOptions options;
+  options.shape = shape;
+  options.format = format;
+  options.folder = folder;
+  options.force = true;
+  auto summary = lab::run_synth_blocking(options);
+  RAFTER_CHECK(summary.ok(), "{}", summary.error().message());
+  return summary->path;
 }
 
 }  // namespace rafter::testing

@@ -115,16 +115,18 @@ inline base::Result<Tokenizer> load_case(const TokenizerCase& entry) {
 using NumbersOf = std::function<std::vector<int32_t>(std::string_view)>;
 
 inline std::string hash_numbers(const NumbersOf& numbers_of, const std::string* texts, size_t count) {
-  uint32_t hash = 0x811C9DC5;
+  uint32_t crc = UINT32_MAX;  // CRC-32, as zlib has it
   auto add = [&](uint32_t word) {
-    for (int shift = 0; shift < 32; shift += 8) hash = (hash ^ (word >> shift & 0xFF)) * 0x01000193;
+    for (int bit = 0; bit < 32; ++bit) {
+      crc = crc >> 1 ^ (((crc ^ word >> bit) & 1) != 0 ? 0xEDB88320u : 0u);
+    }
   };
   for (size_t i = 0; i < count; ++i) {
     const std::vector<int32_t> numbers = numbers_of(texts[i]);
     add(static_cast<uint32_t>(numbers.size()));
     for (int32_t number : numbers) add(static_cast<uint32_t>(number));
   }
-  return fmt::format("{:06x}", hash & 0xFFFFFF);
+  return fmt::format("{:06x}", ~crc & 0xFFFFFF);
 }
 
 // The comparer: indices of the groups of texts whose numbers differ from what is expected.
