@@ -30,9 +30,8 @@ base::Result<std::string> read_stdin(const InterruptFlag& interrupt) {
   std::string text;
   char buffer[1 << 16];
   for (;;) {
-    const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof(buffer));
+    const ssize_t count = interrupt.read_blocking(STDIN_FILENO, buffer, sizeof(buffer));
     RAFTER_TRY(interrupt.check());
-    if (count < 0 && errno == EINTR) continue;
     if (count < 0) return base::Error{base::ErrorCode::io, std::strerror(errno), "standard input", ""};
     if (count == 0) return text;
     text.append(buffer, static_cast<size_t>(count));

@@ -3,11 +3,13 @@
 
 #include <atomic>
 
+#include <sys/types.h>
+
 #include "base/result.h"
 
 namespace rafter::cli {
 
-// Catches SIGINT while it lives (one at a time). Reads that wait are interrupted, not restarted.
+// Catches SIGINT while it lives (one at a time).
 class InterruptFlag {
  public:
   InterruptFlag();
@@ -21,6 +23,9 @@ class InterruptFlag {
 
   // Error (interrupted) once it was raised.
   base::Status check() const;
+
+  // read(2) that a Ctrl-C ends, also one that came just before: then −1 with errno EINTR and raised().
+  ssize_t read_blocking(int descriptor, void* buffer, size_t size) const;
 };
 
 }  // namespace rafter::cli

@@ -1,6 +1,5 @@
 #include "cli/line_reader.h"
 
-#include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "cli/terminal.h"
 
 namespace rafter::cli {
@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kLongestLine = 16 << 20;
 
-// read(2) rather than std::getline: Ctrl-C must be seen while waiting.
+// Not std::getline: Ctrl-C must be seen while waiting.
 class PlainReader final : public LineReader {
  public:
   explicit PlainReader(InterruptFlag& interrupt) : interrupt_(interrupt) {}
@@ -33,9 +33,9 @@ class PlainReader final : public LineReader {
       }
       searched_ = buffer_.size();
       char chunk[4096];
-      const ssize_t count = buffer_.size() < kLongestLine ? ::read(STDIN_FILENO, chunk, sizeof(chunk)) : 0;
-      if (interrupt_.raised()) return {Event::interrupted, ""};
-      if (count < 0 && errno == EINTR) continue;
+      const bool has_room = buffer_.size() < kLongestLine;
+      const ssize_t count = has_room ? interrupt_.read_blocking(STDIN_FILENO, chunk, sizeof(chunk)) : 0;
+      if (count < 0 && interrupt_.raised()) return {Event::interrupted, ""};
       if (count <= 0) {
         if (buffer_.empty()) return {Event::end, ""};
         searched_ = 0;
@@ -66,6 +66,7 @@ class EditingReader final : public LineReader {
     if (!history_file_.empty()) ::history(history_, &event, H_LOAD, history_file_.c_str());
     ::el_set(editor_, EL_CLIENTDATA, this);
     ::el_set(editor_, EL_PROMPT, &prompt_of);
+    ::el_set(editor_, EL_GETCFN, &read_character);
     ::el_set(editor_, EL_EDITOR, "emacs");
     ::el_set(editor_, EL_HIST, ::history, history_);
     ::el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
@@ -79,17 +80,13 @@ class EditingReader final : public LineReader {
   Input read_blocking(const std::string& prompt) override {
     prompt_ = prompt;
     int count = 0;
-    errno = 0;
+    ::el_resize(editor_);  // the window may have another size now
     const char* text = ::el_gets(editor_, &count);
-    if (interrupt_.raised()) {
-      Input input{Event::interrupted, typed_text()};
+    if (text == nullptr || count <= 0) {
+      const Input input{interrupt_.raised() ? Event::interrupted : Event::end, typed_text()};
       ::el_reset(editor_);
       std::fputs("\n", stdout);
       return input;
-    }
-    if (text == nullptr || count <= 0) {
-      std::fputs("\n", stdout);
-      return {Event::end, ""};
     }
     std::string line(text, static_cast<size_t>(count));
     while (line.ends_with('\n') || line.ends_with('\r')) line.pop_back();
@@ -102,6 +99,27 @@ class EditingReader final : public LineReader {
     EditingReader* self = nullptr;
     ::el_get(editor, EL_CLIENTDATA, &self);
     return self->prompt_.data();
+  }
+
+  // One character from the terminal, whose bytes come one by one; malformed ones are passed over.
+  static int read_character(EditLine* editor, wchar_t* character) {
+    EditingReader* self = nullptr;
+    ::el_get(editor, EL_CLIENTDATA, &self);
+    std::string bytes;
+    for (;;) {
+      char byte;
+      const ssize_t count = self->interrupt_.read_blocking(STDIN_FILENO, &byte, 1);
+      if (count <= 0) return static_cast<int>(count);
+      bytes += byte;
+      const base::Utf8Step step = base::decode_utf8(bytes);
+      if (step.truncated) continue;
+      if (step.valid) {
+        // A Ctrl-D typed while an answer was printed was queued as an end of file, which reads as NUL now.
+        *character = step.code_point == 0 ? L'\x04' : static_cast<wchar_t>(step.code_point);
+        return 1;
+      }
+      bytes.clear();
+    }
   }
 
   std::string typed_text() const {

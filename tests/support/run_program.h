@@ -12,6 +12,7 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -120,6 +121,19 @@ class TerminalProgram {
       }
       if (std::chrono::steady_clock::now() > end || !read_more()) return false;
     }
+  }
+
+  // Waits for a prompt and for the line editor behind it: what is typed before that goes to the terminal's
+  // own editing.
+  bool wait_for_prompt(const std::string& prompt, int seconds = 60) {
+    if (!wait_for(prompt, seconds)) return false;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+    while (std::chrono::steady_clock::now() < end) {
+      termios mode{};
+      if (::tcgetattr(terminal_, &mode) == 0 && (mode.c_lflag & ICANON) == 0) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
   }
 
   // Waits for its end; -1 if it is still there after `seconds`.

@@ -316,7 +316,7 @@ TEST_F(Cli, ChatGoesOnWhenTheContextIsFull) {
 TEST_F(Cli, ChatOnATerminal) {
   TerminalProgram chat({"chat", llama(), "--logit-bias", "66=1000", "--threads", "1"});
   ASSERT_TRUE(chat.wait_for("/help lists commands")) << chat.screen();
-  ASSERT_TRUE(chat.wait_for("> "));
+  ASSERT_TRUE(chat.wait_for_prompt("> "));
   chat.type("/help\r");
   ASSERT_TRUE(chat.wait_for("/stats ")) << chat.screen();
   chat.type(
@@ -325,17 +325,17 @@ TEST_F(Cli, ChatOnATerminal) {
   ASSERT_TRUE(chat.wait_for("BBBBBBBBBB")) << chat.screen();
   chat.type("\x03");  // Ctrl-C stops the answer and not the program
   ASSERT_TRUE(chat.wait_for("[stopped]")) << chat.screen();
-  ASSERT_TRUE(chat.wait_for("> "));
+  ASSERT_TRUE(chat.wait_for_prompt("> "));
   chat.type("/stats\r");
   ASSERT_TRUE(chat.wait_for("cancelled")) << chat.screen();
-  ASSERT_TRUE(chat.wait_for("> "));
+  ASSERT_TRUE(chat.wait_for_prompt("> "));
   chat.type("half a line");
   ASSERT_TRUE(chat.wait_for("half a line")) << chat.screen();
   chat.type("\x03");  // takes the line back
-  ASSERT_TRUE(chat.wait_for("> "));
+  ASSERT_TRUE(chat.wait_for_prompt("> "));
   chat.type("\x03");
   ASSERT_TRUE(chat.wait_for("leaves")) << chat.screen();
-  ASSERT_TRUE(chat.wait_for("> "));
+  ASSERT_TRUE(chat.wait_for_prompt("> "));
   chat.type("\x03");
   EXPECT_EQ(chat.wait_for_exit(), 0) << chat.screen();
   const std::string history = testing::read_file(cache_ / "rafter/chat_history");
@@ -347,7 +347,16 @@ TEST_F(Cli, ChatOnATerminal) {
 
 TEST_F(Cli, CtrlDLeavesTheChat) {
   TerminalProgram chat({"chat", llama()});
-  ASSERT_TRUE(chat.wait_for("> "));
+  ASSERT_TRUE(chat.wait_for_prompt("> "));
+  chat.type("\x04");
+  EXPECT_EQ(chat.wait_for_exit(), 0) << chat.screen();
+}
+
+TEST_F(Cli, CtrlDDuringAnAnswerLeavesAfterIt) {
+  TerminalProgram chat({"chat", llama(), "--logit-bias", "66=1000", "--threads", "1", "--max-tokens", "500"});
+  ASSERT_TRUE(chat.wait_for_prompt("> "));
+  chat.type("go\r");
+  ASSERT_TRUE(chat.wait_for("BBB")) << chat.screen();
   chat.type("\x04");
   EXPECT_EQ(chat.wait_for_exit(), 0) << chat.screen();
 }
