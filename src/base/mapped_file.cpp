@@ -1,5 +1,6 @@
 #include "base/mapped_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -65,6 +66,10 @@ Status MappedFile::check_not_truncated() const {
                  fmt::format("the file shrank from {} to {} bytes while in use", size_, info.st_size), path_,
                  "another process rewrote it; load the model again"};
   }
+  return check_not_cut();
+}
+
+Status MappedFile::check_not_cut() const {
   if (mapping_was_cut(watch_)) {
     return Error{ErrorCode::io, "a part of the file could not be read: it was cut short, or its disk failed",
                  path_, "load the model again"};
@@ -72,9 +77,16 @@ Status MappedFile::check_not_truncated() const {
   return {};
 }
 
-void MappedFile::populate_blocking() const {
+void MappedFile::populate_blocking(const std::atomic<bool>& stopping) const {
 #ifdef MADV_POPULATE_READ
-  (void)::madvise(const_cast<std::byte*>(data_), size_, MADV_POPULATE_READ);
+  constexpr size_t kPiece =
+      64u << 20;  // a multiple of the page size; some 20 ms when it is in the page cache
+  for (size_t begin = 0; begin < size_ && !stopping.load(std::memory_order_relaxed); begin += kPiece) {
+    const size_t piece = std::min(kPiece, size_ - begin);
+    if (::madvise(const_cast<std::byte*>(data_) + begin, piece, MADV_POPULATE_READ) != 0) return;
+  }
+#else
+  (void)stopping;
 #endif
 }
 

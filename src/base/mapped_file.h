@@ -1,6 +1,7 @@
 // A read-only file mapping, owned.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,9 +30,12 @@ class MappedFile {
   // Error if the file on disk is now shorter than the mapping, where a read raises SIGBUS, or if such a read
   // has already been answered with zeros (base/truncation_guard.h).
   Status check_not_truncated() const;
+  // The second half alone: no system call.
+  Status check_not_cut() const;
 
-  // Fills the page tables (and reads what is not cached yet). Blocks until done. Best effort.
-  void populate_blocking() const;
+  // Fills the page tables (and reads what is not cached yet) piece by piece until done or told to stop. Best
+  // effort.
+  void populate_blocking(const std::atomic<bool>& stopping) const;
 
  private:
   const std::byte* data_ = nullptr;

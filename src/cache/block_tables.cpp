@@ -11,18 +11,23 @@ int64_t blocks_for(int64_t positions) {
 
 }  // namespace
 
-BlockTables::BlockTables(BlockStore* store, int32_t max_sequences, int64_t max_positions)
-    : store_(store),
-      max_positions_(max_positions),
-      stride_(blocks_for(max_positions)),
-      table_(static_cast<size_t>(max_sequences * stride_), 0),
-      lengths_(static_cast<size_t>(max_sequences), -1) {}
+base::Result<BlockTables> BlockTables::create(BlockStore* store, int32_t max_sequences,
+                                              int64_t max_positions) {
+  BlockTables tables;
+  tables.store_ = store;
+  tables.max_positions_ = max_positions;
+  tables.stride_ = blocks_for(max_positions);
+  tables.lengths_.assign(static_cast<size_t>(max_sequences), -1);
+  const auto entries = static_cast<size_t>(max_sequences * tables.stride_);
+  RAFTER_ASSIGN(tables.table_, device::HostMemory::reserve(entries * sizeof(int32_t)));
+  return tables;
+}
 
 bool BlockTables::exists(int32_t sequence) const {
   return sequence >= 0 && static_cast<size_t>(sequence) < lengths_.size() && length(sequence) >= 0;
 }
 
-base::Result<int32_t> BlockTables::create() {
+base::Result<int32_t> BlockTables::create_sequence() {
   for (size_t sequence = 0; sequence < lengths_.size(); ++sequence) {
     if (lengths_[sequence] >= 0) continue;
     lengths_[sequence] = 0;
@@ -92,7 +97,7 @@ void BlockTables::truncate(int32_t sequence, int64_t length) {
 base::Result<int32_t> BlockTables::fork(int32_t sequence, int64_t length) {
   RAFTER_CHECK(exists(sequence) && length >= 0 && length <= this->length(sequence), "fork {} at {}", sequence,
                length);
-  RAFTER_ASSIGN(const int32_t copy, create());
+  RAFTER_ASSIGN(const int32_t copy, create_sequence());
   for (int64_t block = 0; block < blocks_for(length); ++block) {
     store_->add_reference(row(sequence)[block]);
     row(copy)[block] = row(sequence)[block];

@@ -13,10 +13,10 @@ namespace rafter::cache {
 
 class BlockTables {
  public:
-  // `max_positions` per sequence.
-  BlockTables(BlockStore* store, int32_t max_sequences, int64_t max_positions);
+  // `max_positions` per sequence. Errors: out_of_memory.
+  static base::Result<BlockTables> create(BlockStore* store, int32_t max_sequences, int64_t max_positions);
 
-  base::Result<int32_t> create();  // error: every sequence is taken
+  base::Result<int32_t> create_sequence();  // error: every sequence is taken
   void release(int32_t sequence);
   bool exists(int32_t sequence) const;
   int64_t length(int32_t sequence) const { return lengths_[static_cast<size_t>(sequence)]; }
@@ -34,19 +34,20 @@ class BlockTables {
   int64_t blocks_needed(int32_t sequence, int64_t count) const;
 
   // [max_sequences, stride()] block ids, at one address for life.
-  const int32_t* data() const { return table_.data(); }
+  const int32_t* data() const { return reinterpret_cast<const int32_t*>(table_.data()); }
   int64_t stride() const { return stride_; }
   int64_t blocks_in_use() const { return store_->capacity() - store_->free_blocks(); }
 
  private:
-  int32_t* row(int32_t sequence) { return table_.data() + sequence * stride_; }
-  const int32_t* row(int32_t sequence) const { return table_.data() + sequence * stride_; }
+  BlockTables() = default;
+  int32_t* row(int32_t sequence) { return reinterpret_cast<int32_t*>(table_.data()) + sequence * stride_; }
+  const int32_t* row(int32_t sequence) const { return data() + sequence * stride_; }
   bool tail_is_shared(int32_t sequence) const;
 
-  BlockStore* store_;
-  int64_t max_positions_;
-  int64_t stride_;
-  std::vector<int32_t> table_;
+  BlockStore* store_ = nullptr;
+  int64_t max_positions_ = 0;
+  int64_t stride_ = 0;
+  device::HostMemory table_;      // costs memory where sequences are long, not for the longest one possible
   std::vector<int64_t> lengths_;  // −1: the sequence does not exist
 };
 

@@ -1,5 +1,8 @@
-#include <cstdio>
+#include <string>
+#include <vector>
 
-#include "base/version.h"
+#include "cli/command_line.h"
 
-int main() { std::printf("rafter %s\n", rafter::base::version()); }
+int main(int argc, char** argv) {
+  return rafter::cli::run_command_line(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
+}

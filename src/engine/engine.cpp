@@ -1,8 +1,10 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <map>
+#include <thread>
 
 #include "base/check.h"
 #include "base/cpu_info.h"
@@ -67,6 +69,22 @@ struct InputBlock {
   }
 };
 
+// Fills the page tables of the weights while the first rows already run: they touch what is not there yet
+// themselves.
+class BackgroundPopulate {
+ public:
+  explicit BackgroundPopulate(std::shared_ptr<const format::Checkpoint> checkpoint)
+      : thread_([this, checkpoint = std::move(checkpoint)] { checkpoint->populate_blocking(stopping_); }) {}
+  ~BackgroundPopulate() {
+    stopping_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
 }  // namespace
 
 struct Engine::Impl {
@@ -81,6 +99,7 @@ struct Engine::Impl {
   std::unique_ptr<HostExecutor> executor;
   std::map<int64_t, std::unique_ptr<HostExecutor::Bound>> buckets;  // by capacity
   HostExecutor::Bound* last = nullptr;
+  std::unique_ptr<BackgroundPopulate> populate;
 
   base::Status fill_in_options();
   base::Status create_cache();
@@ -102,7 +121,7 @@ base::Result<std::unique_ptr<Engine>> Engine::open(std::shared_ptr<const format:
   RAFTER_TRY(impl->fill_in_options());
   RAFTER_TRY(impl->create_cache());
   RAFTER_TRY(impl->create_executor());
-  impl->checkpoint->populate_blocking();
+  impl->populate = std::make_unique<BackgroundPopulate>(impl->checkpoint);
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
@@ -155,7 +174,9 @@ base::Status Engine::Impl::create_cache() {
   const int64_t blocks = std::min({wanted, affordable, int64_t{1} << 30});
   RAFTER_ASSIGN(store, cache::BlockStore::create(shapes, type, static_cast<int32_t>(blocks)));
   options.cache_bytes = blocks * block_bytes;
-  tables = std::make_unique<cache::BlockTables>(&store, options.max_sequences, options.context_limit);
+  RAFTER_ASSIGN(auto created,
+                cache::BlockTables::create(&store, options.max_sequences, options.context_limit));
+  tables = std::make_unique<cache::BlockTables>(std::move(created));
   block = std::make_unique<InputBlock>(options.row_capacity, *tables);
   return {};
 }
@@ -248,7 +269,8 @@ base::Status Engine::step(std::span<const Row> rows) {
   RAFTER_TRY(e.extend_sequences(rows));
   e.block->fill(rows);
   e.last = bound;
-  return e.executor->run_blocking(*bound);
+  RAFTER_TRY(e.executor->run_blocking(*bound));
+  return e.checkpoint->check_not_cut();  // weights that could not be read count as zeros: say so, at once
 }
 
 std::span<const float> Engine::logits(int i) const {
@@ -274,7 +296,7 @@ int64_t Engine::context_limit() const { return impl_->options.context_limit; }
 int64_t Engine::vocabulary_size() const { return impl_->model->info().vocabulary; }
 std::string Engine::executor_name() const { return impl_->executor_name; }
 
-base::Result<int32_t> Engine::create_sequence() { return impl_->tables->create(); }
+base::Result<int32_t> Engine::create_sequence() { return impl_->tables->create_sequence(); }
 void Engine::release_sequence(int32_t sequence) { impl_->tables->release(sequence); }
 int64_t Engine::length(int32_t sequence) const { return impl_->tables->length(sequence); }
 void Engine::truncate(int32_t sequence, int64_t length) { impl_->tables->truncate(sequence, length); }

@@ -39,8 +39,13 @@ base::Status Checkpoint::check_not_truncated() const {
   return {};
 }
 
-void Checkpoint::populate_blocking() const {
-  for (const base::MappedFile& file : files_) file.populate_blocking();
+base::Status Checkpoint::check_not_cut() const {
+  for (const base::MappedFile& file : files_) RAFTER_TRY(file.check_not_cut());
+  return {};
+}
+
+void Checkpoint::populate_blocking(const std::atomic<bool>& stopping) const {
+  for (const base::MappedFile& file : files_) file.populate_blocking(stopping);
 }
 
 }  // namespace rafter::format

@@ -3,6 +3,7 @@
 // view was formed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -92,8 +93,10 @@ class Checkpoint {
   int64_t file_bytes() const;
   // Error if a mapped file shrank since it was opened.
   base::Status check_not_truncated() const;
+  // The cheap half of it, for after every step: error if a read of a mapping has already failed.
+  base::Status check_not_cut() const;
   // Fills the page tables of every mapping; blocks.
-  void populate_blocking() const;
+  void populate_blocking(const std::atomic<bool>& stopping) const;
 
  private:
   friend class SafetensorsReader;

@@ -31,10 +31,10 @@ base::Status SafetensorsWriter::begin() {
   constexpr uint64_t kAlignment = 64;
   std::vector<const std::pair<const std::string, Declared>*> order;
   for (const auto& entry : tensors_) order.push_back(&entry);
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return tensor::dtype_bytes(a->second.dtype) > tensor::dtype_bytes(b->second.dtype);
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    const int a_bytes = tensor::dtype_bytes(a->second.dtype), b_bytes = tensor::dtype_bytes(b->second.dtype);
+    return a_bytes != b_bytes ? a_bytes > b_bytes : a->first < b->first;
   });
-
   const auto member = [](const std::string& name, const nlohmann::json& value) {
     return nlohmann::json(name).dump() + ":" + value.dump() + ",";
   };

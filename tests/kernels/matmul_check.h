@@ -131,11 +131,14 @@ inline ExpectedProduct expect_product(const tensor::MatrixView& weight, int32_t 
   double weight_norm = 0;
   for (int64_t n = 0; n < weight.rows; ++n) weight_norm = std::max(weight_norm, parts_norm(weight, n));
   for (int32_t r = 0; r < rows; ++r) {
-    const double norm =
-        weight_norm * l2_norm(std::span(x).subspan(static_cast<size_t>(r * weight.columns), weight.columns));
-    double bound = rounding_bound(norm, static_cast<double>(weight.columns));
-    // fp32_inputs may keep 16 significand bits of each input.
-    if (precision == MatmulPrecision::fp32_inputs) bound += 4 * 0x1p-17 * norm / std::sqrt(weight.columns);
+    const auto row = std::span(x).subspan(static_cast<size_t>(r * weight.columns), weight.columns);
+    double largest = 0;
+    for (float value : row) largest = std::max(largest, std::abs(double{value}));
+    double bound = rounding_bound(weight_norm * l2_norm(row), static_cast<double>(weight.columns));
+    // An input may err by 2^-16 of the largest one around it, or with fp32_inputs by 2^-17 of itself: 4
+    // standard deviations of a sum of uniform errors.
+    bound += 4 / std::sqrt(3.0) * weight_norm * largest *
+             (precision == MatmulPrecision::bf16_inputs ? 0x1p-16 : 0x1p-17);
     expected.bounds.push_back(bound);
   }
   return expected;

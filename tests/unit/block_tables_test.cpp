@@ -18,7 +18,7 @@ class BlockTablesTest : public ::testing::Test {
 
   BlockTablesTest()
       : store_(BlockStore::create({{1, 8}}, tensor::DType::f32, kBlocks).value()),
-        tables_(&store_, kSequences, kMaxPositions) {}
+        tables_(BlockTables::create(&store_, kSequences, kMaxPositions).value()) {}
 
   float& slot(int32_t sequence, int64_t position) {
     const kernels::KvLayer layer = store_.layer(0);
@@ -39,7 +39,7 @@ TEST_F(BlockTablesTest, RandomEditsKeepEverySequencesContent) {
   for (int round = 0; round < 20000; ++round) {
     const uint32_t action = random() % 10;
     if (expected.empty() || action == 0) {
-      auto created = tables_.create();
+      auto created = tables_.create_sequence();
       ASSERT_EQ(created.ok(), expected.size() < kSequences);
       if (created.ok()) expected[*created] = {};
       continue;
@@ -83,7 +83,7 @@ TEST_F(BlockTablesTest, RandomEditsKeepEverySequencesContent) {
 }
 
 TEST_F(BlockTablesTest, RefusalsSayTheNumbersAndChangeNothing) {
-  const int32_t sequence = tables_.create().value();
+  const int32_t sequence = tables_.create_sequence().value();
   ASSERT_TRUE(tables_.extend(sequence, 100).ok());
   base::Status status = tables_.extend(sequence, 601);
   ASSERT_FALSE(status.ok());

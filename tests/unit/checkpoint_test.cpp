@@ -38,7 +38,7 @@ TEST_P(Peers, FilesOfOtherProgramsHoldTheSameValues) {
   EXPECT_EQ(testing::views_fault(checkpoint->tensors(), checkpoint->files()), "");
   EXPECT_TRUE(checkpoint->check_not_truncated().ok());
   EXPECT_GT(checkpoint->file_bytes(), 0);
-  checkpoint->populate_blocking();
+  checkpoint->populate_blocking(std::atomic<bool>{false});
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, Peers, ::testing::Values("hf", "mlx", "gguf"));

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "kernels/cpu/matmul_any-inl.h"
-#include "kernels/cpu/matmul_plain-inl.h"
+#include "kernels/cpu/matmul_bf16-inl.h"
+#include "kernels/cpu/matmul_float-inl.h"
 #include "kernels/cpu/matmul_q4-inl.h"
 #include "kernels/cpu/matmul_q4_0-inl.h"
 #include "kernels/cpu/matmul_q6_k-inl.h"
@@ -20,11 +21,11 @@ template <template <int, class> class Format, int kGroup>
 MatmulBody affine_body(tensor::DType scale_type, MatmulPrecision precision) {
   switch (scale_type) {
     case tensor::DType::f16:
-      return dot_body<Format<kGroup, F16Scales>>(precision);
+      return codes_body<Format<kGroup, F16Scales>>(precision);
     case tensor::DType::f32:
-      return dot_body<Format<kGroup, F32Scales>>(precision);
+      return codes_body<Format<kGroup, F32Scales>>(precision);
     default:
-      return dot_body<Format<kGroup, Bf16Scales>>(precision);
+      return codes_body<Format<kGroup, Bf16Scales>>(precision);
   }
 }
 
@@ -44,19 +45,19 @@ MatmulBody affine_body(const tensor::NumberFormat& format, MatmulPrecision preci
 inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecision precision) {
   switch (format.kind) {
     case tensor::FormatKind::bf16:
-      return dot_body<Bf16Format>(precision);
+      return bf16_body(precision);
     case tensor::FormatKind::affine:
       if (format.bits == 4) return affine_body<Q4Format>(format, precision);
       if (format.bits == 8) return affine_body<Q8Format>(format, precision);
       break;
     case tensor::FormatKind::q4_0:
-      return dot_body<Q4_0Format>(precision);
+      return codes_body<Q4_0Format>(precision);
     case tensor::FormatKind::q4_1:
-      return dot_body<Q4_1Format>(precision);
+      return codes_body<Q4_1Format>(precision);
     case tensor::FormatKind::q8_0:
-      return dot_body<Q8_0Format>(precision);
+      return codes_body<Q8_0Format>(precision);
     case tensor::FormatKind::q6_k:
-      return dot_body<Q6KFormat>(precision);
+      return codes_body<Q6KFormat>(precision);
     default:
       break;
   }

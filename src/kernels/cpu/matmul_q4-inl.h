@@ -3,35 +3,14 @@
 
 #if defined(__AVX512F__)
 
-#include "kernels/cpu/matmul_dot-inl.h"
+#include "kernels/cpu/matmul_codes-inl.h"
 #include "kernels/cpu/matmul_scales-inl.h"
 
 namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
-// A table of 32 words indexed by a nibble; the bit above the nibble is ignored, so words are shifted but
-// never masked.
-template <int kOffset>
-struct NibbleTable {
-  alignas(64) uint16_t word[32];
-  constexpr NibbleTable() : word() {
-    for (int i = 0; i < 32; ++i) word[i] = bf16_of(i % 16 - kOffset);
-  }
-};
-
-// Nibble j of each word of a vector becomes codes[j].
-template <int kOffset>
-[[gnu::always_inline]] inline void expand_nibbles(__m512i words, __m512bh codes[4]) {
-  static constexpr NibbleTable<kOffset> kTable;
-  const __m512i table = _mm512_load_si512(kTable.word);
-  codes[0] = as_bf16(_mm512_permutexvar_epi16(words, table));
-  codes[1] = as_bf16(_mm512_permutexvar_epi16(_mm512_srli_epi16(words, 4), table));
-  codes[2] = as_bf16(_mm512_permutexvar_epi16(_mm512_srli_epi16(words, 8), table));
-  codes[3] = as_bf16(_mm512_permutexvar_epi16(_mm512_srli_epi16(words, 12), table));
-}
-
-// Gathers the halves of each group from the 128 bytes of a step's nibbles, so that a lane sees one group:
-// chunks of 16 bytes with 4 or 2 groups, of 8 bytes with 8 groups.
+// Takes a half of each group from the 128 bytes of a step's nibbles, so that a lane sees one group: chunks of
+// 16 bytes with 4 or 2 groups, of 8 bytes with 8 groups.
 template <int kGroup>
 [[gnu::always_inline]] inline void split_groups(__m512i a, __m512i b, __m512i& first, __m512i& second) {
   if constexpr (kGroup == 32) {
@@ -53,27 +32,34 @@ constexpr int split_source(int h, int byte) {
   return 16 * (byte / 16 * 2 + h) + byte % 16;
 }
 
+// Low nibbles become codes[0], high ones codes[1].
+[[gnu::always_inline]] inline void expand_nibbles(__m512i bytes, __m512i codes[2]) {
+  const __m512i low_bits = _mm512_set1_epi8(0x0F);
+  codes[0] = _mm512_and_si512(bytes, low_bits);
+  codes[1] = _mm512_and_si512(_mm512_srli_epi16(bytes, 4), low_bits);
+}
+
 template <int kGroupColumns>
 struct Q4Input {
   static constexpr int kGroup = kGroupColumns;
+  static constexpr int kZero = 0;
   static constexpr Biases kBiases = Biases::per_row;
-  static constexpr int column(int v, int i) { return 2 * split_source<kGroup>(v / 4, 2 * i) + v % 4; }
-  static constexpr int lane_group(int lane) { return column(0, 2 * lane) / kGroup; }
+  static constexpr int column(int v, int i) { return 2 * split_source<kGroup>(v / 2, i) + v % 2; }
+  static constexpr int lane_group(int lane) { return column(0, 4 * lane) / kGroup; }
 };
 
 template <int kGroup, class ScaleType>
 struct Q4Format {
   using Input = Q4Input<kGroup>;
   using Scale = ScaleType;
-  static constexpr bool kScaled = true;
   static constexpr int64_t kStepBytes = kStep / 2;
   static constexpr int64_t kStepScaleBytes = kStep / kGroup * Scale::kBytes;
 
-  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte* scales, DotStep& step) {
+  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte* scales, CodeStep& step) {
     __m512i first, second;
     split_groups<kGroup>(_mm512_loadu_si512(data), _mm512_loadu_si512(data + 64), first, second);
-    expand_nibbles<0>(first, step.codes);
-    expand_nibbles<0>(second, step.codes + 4);
+    expand_nibbles(first, step.codes);
+    expand_nibbles(second, step.codes + 2);
     step.scale = Scale::template spread<Input>(scales);
   }
 };

@@ -1,4 +1,5 @@
-// GGUF Q4_0 and Q4_1: blocks of 32 nibbles after their scales; byte j holds elements j and j + 16.
+// GGUF Q4_0 and Q4_1: blocks of 32 nibbles after their f16 scale (and minimum); byte j holds elements j and
+// j + 16.
 #pragma once
 
 #if defined(__AVX512F__)
@@ -11,12 +12,13 @@ namespace {
 template <Biases kBlockBiases>
 struct Q4BlockInput {
   static constexpr int kGroup = 32;
+  static constexpr int kZero = kBlockBiases == Biases::none ? 8 : 0;
   static constexpr Biases kBiases = kBlockBiases;
   static constexpr int column(int v, int i) {
-    const int byte = split_source<32>(v / 4, 2 * i) + v % 4 / 2;  // of the 8 × 16 bytes of nibbles
+    const int byte = split_source<32>(v / 2, i);  // of the 8 × 16 bytes of nibbles
     return byte / 16 * 32 + byte % 16 + v % 2 * 16;
   }
-  static constexpr int lane_group(int lane) { return column(0, 2 * lane) / 32; }
+  static constexpr int lane_group(int lane) { return column(0, 4 * lane) / 32; }
 };
 
 // Picks from four blocks: their nibbles, out of the first 64 and the last 64 bytes; and a 16-bit field of
@@ -39,17 +41,16 @@ struct Q4BlockShuffle {
   }
 };
 
-template <Biases kBlockBiases, int kOffset>
+template <Biases kBlockBiases>
 struct Q4BlockFormat {
   using Input = Q4BlockInput<kBlockBiases>;
-  static constexpr bool kScaled = true;
   static constexpr int kHeaderBytes = kBlockBiases == Biases::none ? 2 : 4;
   static constexpr int kRunBytes = 4 * (kHeaderBytes + 16);  // four blocks
   static constexpr int64_t kStepBytes = 2 * kRunBytes;
   static constexpr int64_t kStepScaleBytes = 0;
   static constexpr Q4BlockShuffle<kHeaderBytes + 16, kHeaderBytes> kShuffle{};
 
-  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte*, DotStep& step) {
+  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte*, CodeStep& step) {
     const __m512i run0 = _mm512_loadu_si512(data), run1 = _mm512_loadu_si512(data + kRunBytes);
     const __m512i end0 = _mm512_loadu_si512(data + kRunBytes - 64);
     const __m512i end1 = _mm512_loadu_si512(data + 2 * kRunBytes - 64);
@@ -57,8 +58,8 @@ struct Q4BlockFormat {
     __m512i first, second;
     split_groups<32>(_mm512_permutex2var_epi8(run0, nibbles, end0),
                      _mm512_permutex2var_epi8(run1, nibbles, end1), first, second);
-    expand_nibbles<kOffset>(first, step.codes);
-    expand_nibbles<kOffset>(second, step.codes + 4);
+    expand_nibbles(first, step.codes);
+    expand_nibbles(second, step.codes + 2);
     step.scale = field<0>(run0, run1);
     if (kBlockBiases != Biases::none) step.bias = field<1>(run0, run1);
   }
@@ -70,8 +71,8 @@ struct Q4BlockFormat {
   }
 };
 
-using Q4_0Format = Q4BlockFormat<Biases::none, 8>;
-using Q4_1Format = Q4BlockFormat<Biases::per_step, 0>;
+using Q4_0Format = Q4BlockFormat<Biases::none>;
+using Q4_1Format = Q4BlockFormat<Biases::per_step>;
 
 }  // namespace
 }  // namespace rafter::kernels::RAFTER_TIER

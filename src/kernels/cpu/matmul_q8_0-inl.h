@@ -10,24 +10,11 @@ namespace {
 
 struct Q8_0Input {
   static constexpr int kGroup = 32;
+  static constexpr int kZero = 128;  // codes are read as unsigned
   static constexpr Biases kBiases = Biases::none;
   static constexpr int column(int v, int i) { return gathered_column<32>(v, i); }
-  static constexpr int lane_group(int lane) { return column(0, 2 * lane) / 32; }
+  static constexpr int lane_group(int lane) { return column(0, 4 * lane) / 32; }
 };
-
-// bf16 of signed bytes: the table's entry of the magnitude, the sign put back. −128 has the magnitude 128,
-// which the table doesn't hold: its high byte is set, its low byte is that of 0.
-[[gnu::always_inline]] inline void expand_signed(__m512i bytes, __m512bh codes[2]) {
-  const __m512i magnitude = _mm512_abs_epi8(bytes);
-  const __m512i low = _mm512_permutex2var_epi8(_mm512_load_si512(kByteTable.low), magnitude,
-                                               _mm512_load_si512(kByteTable.low + 64));
-  __m512i high = _mm512_permutex2var_epi8(_mm512_load_si512(kByteTable.high), magnitude,
-                                          _mm512_load_si512(kByteTable.high + 64));
-  high = _mm512_mask_mov_epi8(high, _mm512_movepi8_mask(magnitude), _mm512_set1_epi8(0x43));
-  constexpr int kOrAnd = 0xF8;  // a | (b & c)
-  high = _mm512_ternarylogic_epi64(high, bytes, _mm512_set1_epi8(-128), kOrAnd);
-  join_bytes(low, high, codes);
-}
 
 // A step is 8 blocks in four pairs. Of a pair (68 bytes) the first 64 bytes hold both scales and the lower
 // halves of both blocks, the last 64 bytes the upper halves; two pairs make one vector of halves.
@@ -36,9 +23,9 @@ struct Q8_0Shuffle {
   alignas(64) uint16_t scale[32];
   constexpr Q8_0Shuffle() : lower(), upper(), scale() {
     for (int i = 0; i < 64; ++i) {
-      const int block = i / 16, in_pair = block / 2 * 64 + block % 2 * 34;
-      lower[i] = static_cast<uint8_t>(in_pair + 2 + i % 16);
-      upper[i] = static_cast<uint8_t>(in_pair + 2 + 16 - 4 + i % 16);
+      const int block = i / 16, in_pairs = block / 2 * 64 + block % 2 * 34;
+      lower[i] = static_cast<uint8_t>(in_pairs + 2 + i % 16);
+      upper[i] = static_cast<uint8_t>(in_pairs + 2 + 16 - 4 + i % 16);
     }
     for (int lane = 0; lane < 16; ++lane) {
       const int block = Q8_0Input::lane_group(lane) % 4;
@@ -56,26 +43,26 @@ constexpr __mmask32 lanes_of_upper_blocks() {
 
 struct Q8_0Format {
   using Input = Q8_0Input;
-  static constexpr bool kScaled = true;
   static constexpr int64_t kStepBytes = 8 * 34;
   static constexpr int64_t kStepScaleBytes = 0;
 
-  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte*, DotStep& step) {
+  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte*, CodeStep& step) {
     __m512i begin[4], end[4];
     for (int pair = 0; pair < 4; ++pair) {
       begin[pair] = _mm512_loadu_si512(data + 68 * pair);
       end[pair] = _mm512_loadu_si512(data + 68 * pair + 4);
     }
-    const __m512i lower = _mm512_load_si512(kQ8_0Shuffle.lower),
-                  upper = _mm512_load_si512(kQ8_0Shuffle.upper);
+    const __m512i lower = _mm512_load_si512(kQ8_0Shuffle.lower);
+    const __m512i upper = _mm512_load_si512(kQ8_0Shuffle.upper);
     const __m512i lower0 = _mm512_permutex2var_epi8(begin[0], lower, begin[1]);
     const __m512i lower1 = _mm512_permutex2var_epi8(begin[2], lower, begin[3]);
     const __m512i upper0 = _mm512_permutex2var_epi8(end[0], upper, end[1]);
     const __m512i upper1 = _mm512_permutex2var_epi8(end[2], upper, end[3]);
-    expand_signed(_mm512_unpacklo_epi32(lower0, lower1), step.codes);
-    expand_signed(_mm512_unpackhi_epi32(lower0, lower1), step.codes + 2);
-    expand_signed(_mm512_unpacklo_epi32(upper0, upper1), step.codes + 4);
-    expand_signed(_mm512_unpackhi_epi32(upper0, upper1), step.codes + 6);
+    const __m512i sign = _mm512_set1_epi8(-128);
+    step.codes[0] = _mm512_xor_si512(_mm512_unpacklo_epi32(lower0, lower1), sign);
+    step.codes[1] = _mm512_xor_si512(_mm512_unpackhi_epi32(lower0, lower1), sign);
+    step.codes[2] = _mm512_xor_si512(_mm512_unpacklo_epi32(upper0, upper1), sign);
+    step.codes[3] = _mm512_xor_si512(_mm512_unpackhi_epi32(upper0, upper1), sign);
 
     const __m512i scale = _mm512_load_si512(kQ8_0Shuffle.scale);
     const __m512i halves =

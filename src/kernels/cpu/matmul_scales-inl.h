@@ -3,33 +3,46 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <immintrin.h>
 
 namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
-// Byte indices that bring scale `group(l)` of a 16-byte lane to fp32 lane l: as its upper half (bf16) …
-template <int kLaneBytes, int kOffset>
-struct ScaleShuffle {
-  alignas(64) uint8_t index[64];
-  template <class LaneGroup>
-  constexpr explicit ScaleShuffle(LaneGroup group) : index() {
-    for (int byte = 0; byte < 64; ++byte) {
-      const int lane = byte / kLaneBytes, part = byte % kLaneBytes - kOffset;
-      index[byte] = static_cast<uint8_t>(lane < 16 && part >= 0 ? 2 * group(lane) + part : 0x80);
-    }
-  }
-};
-
 // The lowest `count` (at most 16) lanes.
 inline __mmask16 first_lanes(int64_t count) {
   return static_cast<__mmask16>(count >= 16 ? 0xFFFF : (1 << count) - 1);
 }
 
+// The 16-bit values of a step's 8, 4 or 2 groups, repeated through the vector by the load itself.
+template <int kGroup>
+[[gnu::always_inline]] inline __m512i repeat_words(const std::byte* from) {
+  if constexpr (kGroup == 32) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  } else if constexpr (kGroup == 64) {
+    return _mm512_broadcastq_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+  } else {
+    return _mm512_broadcastd_epi32(_mm_loadu_si32(from));
+  }
+}
+
+// Byte indices that bring the 16-bit value of a lane's group to the lane: kLaneBytes wide, the value in its
+// last two bytes, zeros before.
+template <class Input, int kLaneBytes>
+struct SpreadShuffle {
+  alignas(64) uint8_t index[64];
+  constexpr SpreadShuffle() : index() {
+    for (int i = 0; i < 64; ++i) {
+      const int lane = i / kLaneBytes, part = i % kLaneBytes - (kLaneBytes - 2);
+      index[i] = static_cast<uint8_t>(lane < 16 && part >= 0 ? 2 * Input::lane_group(lane) + part : 0x80);
+    }
+  }
+};
+
 // Each type offers
-//   load(from, count)            up to 16 values in order
-//   spread<Input>(from)          the values of one step's groups, each in the lanes of its group
+//   load(from, count)     up to 16 values in order
+//   spread<Input>(from)   the values of one step's groups, each in the lanes of its group
 struct Bf16Scales {
   static constexpr int kBytes = 2;
 
@@ -40,17 +53,9 @@ struct Bf16Scales {
 
   template <class Input>
   [[gnu::always_inline]] static __m512 spread(const std::byte* from) {
-    static constexpr ScaleShuffle<4, 2> kShuffle{[](int lane) { return Input::lane_group(lane); }};
-    return _mm512_castsi512_ps(_mm512_shuffle_epi8(_mm512_broadcast_i32x4(load_groups<Input>(from)),
-                                                   _mm512_load_si512(kShuffle.index)));
-  }
-
-  // The 16-bit values of a step's groups: 8, 4 or 2.
-  template <class Input>
-  [[gnu::always_inline]] static __m128i load_groups(const std::byte* from) {
-    if constexpr (Input::kGroup == 32) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    if constexpr (Input::kGroup == 64) return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-    return _mm_loadu_si32(from);
+    static constexpr SpreadShuffle<Input, 4> kShuffle;
+    return _mm512_castsi512_ps(
+        _mm512_shuffle_epi8(repeat_words<Input::kGroup>(from), _mm512_load_si512(kShuffle.index)));
   }
 };
 
@@ -63,10 +68,10 @@ struct F16Scales {
 
   template <class Input>
   [[gnu::always_inline]] static __m512 spread(const std::byte* from) {
-    static constexpr ScaleShuffle<2, 0> kShuffle{[](int lane) { return Input::lane_group(lane); }};
-    const __m256i groups = _mm256_broadcastsi128_si256(Bf16Scales::load_groups<Input>(from));
-    const __m256i index = _mm256_load_si256(reinterpret_cast<const __m256i*>(kShuffle.index));
-    return _mm512_cvtph_ps(_mm256_shuffle_epi8(groups, index));
+    static constexpr SpreadShuffle<Input, 2> kShuffle;
+    const __m512i halves =
+        _mm512_shuffle_epi8(repeat_words<Input::kGroup>(from), _mm512_load_si512(kShuffle.index));
+    return _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
   }
 };
 
@@ -86,8 +91,7 @@ struct F32Scales {
       }
     };
     static constexpr Index kIndex;
-    constexpr int64_t kGroups = 256 / Input::kGroup;
-    return _mm512_permutexvar_ps(_mm512_load_si512(kIndex.lane), load(from, kGroups));
+    return _mm512_permutexvar_ps(_mm512_load_si512(kIndex.lane), load(from, 256 / Input::kGroup));
   }
 };
 

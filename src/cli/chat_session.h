@@ -1,0 +1,54 @@
+// A conversation with one model: messages, the sequence that holds them, and what the turns cost.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "decode/generation_loop.h"
+#include "decode/model_text.h"
+
+namespace rafter::cli {
+
+class ChatSession {
+ public:
+  // `loop` and `text` must outlive the session. `settings`: a request without a prompt, used for every turn.
+  ChatSession(decode::GenerationLoop& loop, const decode::ModelText& text, decode::GenerationRequest settings,
+              std::string system);
+
+  // Asks and waits for the answer, which goes to on_text as it comes. A turn that was cancelled is kept with
+  // what was said of it; one that failed or did not fit leaves the conversation as it was. Errors: the
+  // template's, out_of_memory (the context is full), the engine's.
+  base::Result<decode::GenerationResult> ask_blocking(const std::string& question,
+                                                      const std::function<void(const std::string&)>& on_text);
+
+  // Forgets the turns, keeps the system message.
+  void clear();
+  // Replaces the system message (empty: none) and forgets the turns.
+  void set_system(std::string system);
+  const std::string& system() const { return system_; }
+
+  struct Totals {
+    int64_t turns = 0;
+    int64_t prompt_tokens = 0, cached_tokens = 0, answer_tokens = 0;
+    double prefill_seconds = 0, decode_seconds = 0;
+  };
+  const Totals& totals() const { return totals_; }
+  // Of the last turn; nothing before the first.
+  const std::optional<decode::GenerationResult>& last() const { return last_; }
+  int64_t positions_held() const { return static_cast<int64_t>(kept_.tokens.size()); }
+
+ private:
+  void count(const decode::GenerationResult& result);
+
+  decode::GenerationLoop& loop_;
+  const decode::ModelText& text_;
+  decode::GenerationRequest settings_;
+  std::string system_;
+  std::vector<decode::ChatMessage> messages_;
+  decode::KeptSequence kept_;
+  Totals totals_;
+  std::optional<decode::GenerationResult> last_;
+};
+
+}  // namespace rafter::cli

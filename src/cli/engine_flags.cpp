@@ -1,0 +1,67 @@
+#include "cli/engine_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/find_model.h"
+
+namespace rafter::cli {
+namespace {
+
+engine::EngineOptions options_of(const EngineFlags& flags, bool fuse) {
+  engine::EngineOptions options;
+  options.executor =
+      flags.executor == "reference" ? engine::ExecutorKind::reference : engine::ExecutorKind::cpu;
+  options.threads = flags.threads;
+  options.precise = flags.precise;
+  options.fuse = fuse;
+  options.context_limit = flags.context;
+  options.max_sequences = 1;
+  options.row_capacity = static_cast<int>(std::max<int64_t>(options.row_capacity, flags.prefill_chunk));
+  return options;
+}
+
+base::Result<std::unique_ptr<engine::Engine>> open_engine(
+    std::shared_ptr<const format::Checkpoint> checkpoint, const EngineFlags& flags, bool fuse) {
+  return engine::Engine::open(std::move(checkpoint), options_of(flags, fuse));
+}
+
+base::Result<std::shared_ptr<const format::Checkpoint>> open_checkpoint(const std::string& path) {
+  RAFTER_ASSIGN(format::Checkpoint checkpoint, format::Checkpoint::open(path));
+  return std::make_shared<const format::Checkpoint>(std::move(checkpoint));
+}
+
+}  // namespace
+
+void add_engine_flags(CLI::App& app, EngineFlags& flags) {
+  constexpr int64_t kLargestChunk = 65536, kLargestContext = 16 << 20;
+  app.add_option("--threads", flags.threads, "worker threads (default: every core)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--ctx", flags.context, "most positions of a conversation (default: the model's)")
+      ->check(CLI::Range(int64_t{1}, kLargestContext));
+  app.add_option("--prefill-chunk", flags.prefill_chunk, "most prompt tokens in one step (default: 512)")
+      ->check(CLI::Range(int64_t{1}, kLargestChunk));
+  app.add_flag("--precise", flags.precise, "fp32-accurate products and an fp32 cache");
+  app.add_option("--executor", flags.executor,
+                 "cpu, or reference: scalar code in double precision (default: cpu)")
+      ->check(CLI::IsMember({"cpu", "reference"}));
+}
+
+base::Result<std::unique_ptr<engine::Engine>> open_engine(const std::string& path, const EngineFlags& flags,
+                                                          bool fuse) {
+  RAFTER_ASSIGN(auto checkpoint, open_checkpoint(path));
+  return open_engine(std::move(checkpoint), flags, fuse);
+}
+
+base::Result<LoadedModel> load_model(const std::string& query, const EngineFlags& flags) {
+  RAFTER_ASSIGN(const NamedModel named, find_model(query));
+  RAFTER_ASSIGN(auto checkpoint, open_checkpoint(named.path));
+  RAFTER_ASSIGN(auto engine, open_engine(checkpoint, flags, /*fuse=*/true));
+  RAFTER_ASSIGN(decode::ModelText text, decode::ModelText::from_checkpoint(*checkpoint));
+  auto adapter = std::make_unique<decode::EngineAdapter>(*engine);
+  auto loop = std::make_unique<decode::GenerationLoop>(
+      *adapter, decode::GenerationSetting{text.tokenizer(), text.end_tokens()},
+      decode::LoopOptions{flags.prefill_chunk});
+  return LoadedModel{named.name, std::move(engine), std::move(text), std::move(adapter), std::move(loop)};
+}
+
+}  // namespace rafter::cli

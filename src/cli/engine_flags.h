@@ -1,0 +1,43 @@
+// Flags of every verb that loads a model, and the loaded model.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "decode/generation_loop.h"
+#include "decode/model_text.h"
+#include "decode/step_engine.h"
+#include "engine/engine.h"
+
+namespace CLI {
+class App;
+}
+
+namespace rafter::cli {
+
+struct EngineFlags {
+  std::string executor = "cpu";
+  int threads = 0;
+  int64_t prefill_chunk = 0;
+  int64_t context = 0;
+  bool precise = false;
+};
+
+void add_engine_flags(CLI::App& app, EngineFlags& flags);
+
+// A model ready to answer one request at a time.
+struct LoadedModel {
+  std::string name;
+  std::unique_ptr<engine::Engine> engine;
+  decode::ModelText text;
+  std::unique_ptr<decode::EngineAdapter> adapter;
+  std::unique_ptr<decode::GenerationLoop> loop;
+};
+
+// The engine alone, of the model that `query` names. `fuse` false: the plan as emitted.
+base::Result<std::unique_ptr<engine::Engine>> open_engine(const std::string& path, const EngineFlags& flags,
+                                                          bool fuse);
+
+base::Result<LoadedModel> load_model(const std::string& query, const EngineFlags& flags);
+
+}  // namespace rafter::cli

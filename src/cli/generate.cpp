@@ -1,0 +1,136 @@
+// rafter generate: one prompt, one answer.
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include <unistd.h>
+
+#include "cli/engine_flags.h"
+#include "cli/interrupt.h"
+#include "cli/sampling_flags.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+
+namespace rafter::cli {
+namespace {
+
+struct GenerateFlags {
+  std::string model;
+  std::optional<std::string> prompt;
+  std::string system;
+  bool raw = false, json = false, verbose = false;
+  EngineFlags engine;
+  SamplingFlags sampling;
+};
+
+base::Result<std::string> read_stdin(const InterruptFlag& interrupt) {
+  constexpr size_t kLimit = 64 << 20;
+  std::string text;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof(buffer));
+    RAFTER_TRY(interrupt.check());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return base::Error{base::ErrorCode::io, std::strerror(errno), "standard input", ""};
+    if (count == 0) return text;
+    text.append(buffer, static_cast<size_t>(count));
+    if (text.size() > kLimit) {
+      return base::Error{base::ErrorCode::invalid_argument, "the prompt is larger than 64 MiB",
+                         "standard input", ""};
+    }
+  }
+}
+
+// The argument, or standard input for "-" and for a pipe. A chat prompt's last newline is the shell's, not
+// the user's.
+base::Result<std::string> read_prompt(const GenerateFlags& flags, const InterruptFlag& interrupt) {
+  if (flags.prompt && *flags.prompt != "-") return *flags.prompt;
+  if (!flags.prompt && stdin_is_terminal()) {
+    return base::Error{base::ErrorCode::invalid_argument, "there is no prompt", "generate",
+                       "give it as an argument, or - to type it and end with Ctrl-D"};
+  }
+  RAFTER_ASSIGN(std::string text, read_stdin(interrupt));
+  if (!flags.raw && text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+base::Result<std::vector<int32_t>> prompt_tokens(const GenerateFlags& flags, const decode::ModelText& text,
+                                                 const std::string& prompt) {
+  if (flags.raw) return text.raw_prompt(prompt);
+  std::vector<decode::ChatMessage> messages;
+  if (!flags.system.empty()) messages.push_back({"system", flags.system});
+  messages.push_back({"user", prompt});
+  return text.chat_prompt(messages);
+}
+
+void print_json(const LoadedModel& model, const decode::GenerationResult& result) {
+  const nlohmann::ordered_json json = {{"text", result.text},
+                                       {"tokens", result.tokens},
+                                       {"prompt_tokens", result.prompt_tokens},
+                                       {"completion_tokens", result.tokens.size()},
+                                       {"prefill_tps", result.prefill_tokens_per_second()},
+                                       {"decode_tps", result.decode_tokens_per_second()},
+                                       {"logits_hash", result.logits_hash},
+                                       {"finish_reason", decode::finish_reason_name(result.reason)},
+                                       {"seed", result.seed},
+                                       {"model", model.name}};
+  std::fputs((json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n").c_str(), stdout);
+}
+
+void print_figures(const LoadedModel& model, const decode::GenerationResult& result) {
+  fmt::print(stderr, "{}: prompt {} tokens at {:.1f}/s, answer {} tokens at {:.1f}/s, {}, seed {}, {}\n",
+             model.name, result.prompt_tokens, result.prefill_tokens_per_second(), result.tokens.size(),
+             result.decode_tokens_per_second(), decode::finish_reason_name(result.reason), result.seed,
+             model.engine->executor_name());
+}
+
+base::Status run(const GenerateFlags& flags) {
+  if (flags.raw && !flags.system.empty()) {
+    return base::Error{base::ErrorCode::invalid_argument, "does not go with --raw", "--system",
+                       "a raw prompt has no messages"};
+  }
+  const InterruptFlag interrupt;
+  RAFTER_ASSIGN(const std::string prompt, read_prompt(flags, interrupt));
+  RAFTER_ASSIGN(LoadedModel model, load_model(flags.model, flags.engine));
+  RAFTER_ASSIGN(decode::GenerationRequest request, request_of(flags.sampling, model.text));
+  RAFTER_ASSIGN(request.prompt, prompt_tokens(flags, model.text, prompt));
+  request.cancelled = &interrupt.flag();
+  RAFTER_ASSIGN(
+      const decode::GenerationResult result,
+      decode::generate_blocking(*model.loop, std::move(request), [&](const decode::TokenEvent& event) {
+        if (!flags.json) write_stdout(event.text);
+      }));
+  if (flags.json) {
+    print_json(model, result);
+  } else if (!result.text.ends_with('\n')) {
+    write_stdout("\n");
+  }
+  if (flags.verbose || (!flags.json && stderr_is_terminal())) print_figures(model, result);
+  return interrupt.check();
+}
+
+Action define(CLI::App& app) {
+  auto flags = std::make_shared<GenerateFlags>();
+  app.add_option("model", flags->model, "a path, or part of a registered model's name")->required();
+  app.add_option("prompt", flags->prompt, "the prompt; - or nothing: standard input");
+  app.add_option("--system", flags->system, "a system message before the prompt");
+  app.add_flag("--raw", flags->raw, "continue the prompt as plain text, without the chat template");
+  app.add_flag("--json", flags->json, "print one JSON object with text, tokens and figures");
+  app.add_flag("--verbose", flags->verbose, "print figures on standard error, terminal or not");
+  add_sampling_flags(app, flags->sampling);
+  add_engine_flags(app, flags->engine);
+  return [flags] { return run(*flags); };
+}
+
+}  // namespace
+
+const Verb kGenerateVerb{"generate", "answer one prompt",
+                         "  rafter generate smollm2 \"What is the capital of France?\" --temperature 0\n"
+                         "  rafter generate ~/models/llama --raw \"Once upon a time\" --max-tokens 100\n"
+                         "  git diff | rafter generate smollm2 - --system \"Write a commit message.\"\n"
+                         "  rafter generate smollm2 \"Hello\" --json | jq .decode_tps\n",
+                         define};
+
+}  // namespace rafter::cli

@@ -1,0 +1,84 @@
+#include "cli/model_table.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "cli/progress_bar.h"
+#include "cli/terminal.h"
+
+namespace rafter::cli {
+namespace {
+
+using Row = std::array<std::string, 7>;
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
+  return all;
+}
+
+// "135M", "8.0B"
+std::string format_count(int64_t count) {
+  const double value = static_cast<double>(count);
+  if (count >= 999'500'000) return fmt::format("{:.1f}B", value / 1e9);
+  return count >= 999'500 ? fmt::format("{:.0f}M", value / 1e6) : fmt::format("{:.0f}k", value / 1e3);
+}
+
+Row row_of(const store::ModelRecord& record) {
+  std::string architecture = record.architecture;
+  if (!record.supported) architecture += " (unsupported)";
+  if (record.missing) architecture += " (missing)";
+  return {joined(record.aliases),
+          record.name,
+          architecture,
+          format_count(record.parameters),
+          record.quantization,
+          format_bytes(record.bytes),
+          record.context > 0 ? fmt::format("{}", record.context) : "-"};
+}
+
+}  // namespace
+
+std::string model_table(const std::vector<store::ModelRecord>& records) {
+  if (records.empty()) return "no models; `rafter scan` looks for some, `rafter add NAME PATH` adds one\n";
+  std::vector<Row> rows = {{"ALIAS", "NAME", "ARCHITECTURE", "PARAMS", "FORMAT", "SIZE", "CONTEXT"}};
+  for (const store::ModelRecord& record : records) rows.push_back(row_of(record));
+  std::array<size_t, std::tuple_size_v<Row>> widths{};
+  for (Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] = without_control_characters(row[i]);
+      widths[i] = std::max(widths[i], display_width(row[i]));
+    }
+  }
+  std::string table;
+  for (size_t n = 0; n < rows.size(); ++n) {
+    std::string line;
+    for (size_t i = 0; i < rows[n].size(); ++i) {
+      line += rows[n][i] + std::string(widths[i] - display_width(rows[n][i]) + 2, ' ');
+    }
+    table += line + (n == 0 ? "PATH" : without_control_characters(records[n - 1].path)) + "\n";
+  }
+  return table;
+}
+
+std::string model_json(const std::vector<store::ModelRecord>& records) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const store::ModelRecord& record : records) {
+    list.push_back({{"name", record.name},
+                    {"aliases", record.aliases},
+                    {"path", record.path},
+                    {"container", record.container},
+                    {"architecture", record.architecture},
+                    {"supported", record.supported},
+                    {"quantization", record.quantization},
+                    {"parameters", record.parameters},
+                    {"bytes", record.bytes},
+                    {"context", record.context},
+                    {"added_at", record.added_at},
+                    {"missing", record.missing}});
+  }
+  return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace rafter::cli

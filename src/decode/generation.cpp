@@ -1,0 +1,205 @@
+#include "decode/generation.h"
+
+#include <algorithm>
+
+#include <xxhash.h>
+
+namespace rafter::decode {
+namespace {
+
+double seconds_between(std::chrono::steady_clock::time_point begin,
+                       std::chrono::steady_clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+std::string hash_of(std::span<const float> logits) {
+  return fmt::format("{:016x}", XXH64(logits.data(), logits.size_bytes(), 0));
+}
+
+base::Status check_prompt(const std::vector<int32_t>& prompt, int64_t vocabulary) {
+  if (prompt.empty()) {
+    return base::Error{base::ErrorCode::invalid_argument, "there are no tokens to continue from", "prompt",
+                       "give at least one character"};
+  }
+  for (int32_t token : prompt) {
+    if (token >= 0 && token < vocabulary) continue;
+    return base::Error{base::ErrorCode::invalid_argument,
+                       fmt::format("token {} is outside the model's vocabulary of {}", token, vocabulary),
+                       "prompt", "the tokenizer and the weights do not belong together"};
+  }
+  return {};
+}
+
+base::Error too_long(int64_t prompt, int64_t answer, bool explicit_limit, int64_t context) {
+  const std::string wanted =
+      explicit_limit ? fmt::format(" and max_tokens {}", answer) : " and 1 more for the answer";
+  return base::Error{base::ErrorCode::out_of_memory,
+                     fmt::format("{} prompt tokens{} need {} positions, the context limit is {}", prompt,
+                                 wanted, prompt + answer, context),
+                     "context",
+                     explicit_limit && prompt < context
+                         ? fmt::format("at most {} tokens are left for the answer", context - prompt)
+                         : "shorten the prompt or raise the context limit"};
+}
+
+// The most positions in [least, most] that fit, `least` being known to.
+int64_t most_that_fit(const StepEngine& engine, int64_t least, int64_t most) {
+  while (least < most) {
+    const int64_t middle = least + (most - least + 1) / 2;
+    if (engine.check_fits(middle).ok()) {
+      least = middle;
+    } else {
+      most = middle - 1;
+    }
+  }
+  return least;
+}
+
+// How many tokens the answer may have. A number the user gave is kept or refused; without one it is what
+// fits.
+base::Result<int64_t> answer_limit(const StepEngine& engine, int64_t prompt, std::optional<int64_t> wanted) {
+  const int64_t context = engine.context_limit(), answer = wanted.value_or(1);
+  if (answer < 1) {
+    return base::Error{base::ErrorCode::invalid_argument, fmt::format("must be at least 1, not {}", answer),
+                       "max_tokens", ""};
+  }
+  if (answer > context - prompt) return too_long(prompt, answer, wanted.has_value(), context);
+  RAFTER_TRY(engine.check_fits(prompt + answer));
+  if (wanted) return answer;
+  return most_that_fit(engine, prompt + 1, context) - prompt;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Generation>> Generation::start(StepEngine& engine,
+                                                            const GenerationSetting& setting,
+                                                            GenerationRequest request,
+                                                            GenerationListener listener) {
+  RAFTER_TRY(check_prompt(request.prompt, engine.vocabulary_size()));
+  RAFTER_TRY(validate(request.sampling, engine.vocabulary_size()));
+  RAFTER_ASSIGN(TextStream stream, TextStream::create(setting.tokenizer, request.stop));
+  RAFTER_ASSIGN(const int64_t max_tokens,
+                answer_limit(engine, static_cast<int64_t>(request.prompt.size()), request.max_tokens));
+  std::unique_ptr<Generation> generation(new Generation(engine, setting, std::move(request),
+                                                        std::move(listener), std::move(stream), max_tokens));
+  RAFTER_TRY(generation->take_sequence());
+  return generation;
+}
+
+Generation::Generation(StepEngine& engine, const GenerationSetting& setting, GenerationRequest request,
+                       GenerationListener listener, TextStream stream, int64_t max_tokens)
+    : engine_(engine),
+      setting_(setting),
+      request_(std::move(request)),
+      listener_(std::move(listener)),
+      sampler_(request_.sampling),
+      stream_(std::move(stream)),
+      max_tokens_(max_tokens),
+      tokens_(request_.prompt) {
+  result_.prompt_tokens = static_cast<int64_t>(tokens_.size());
+  result_.seed = sampler_.seed();
+}
+
+Generation::~Generation() { release(); }
+
+base::Status Generation::take_sequence() {
+  KeptSequence* kept = request_.kept;
+  if (kept != nullptr && kept->sequence) {
+    sequence_ = *kept->sequence;
+    RAFTER_CHECK(engine_.length(sequence_) == static_cast<int64_t>(kept->tokens.size()),
+                 "the kept sequence holds {} positions, {} tokens are known", engine_.length(sequence_),
+                 kept->tokens.size());
+    // The last prompt token is computed in any case: its logits are what the answer starts from.
+    const auto last = tokens_.end() - 1;
+    const auto shared = std::mismatch(tokens_.begin(), last, kept->tokens.begin(), kept->tokens.end()).first;
+    fed_ = shared - tokens_.begin();
+    engine_.truncate(sequence_, fed_);
+    kept->tokens.resize(static_cast<size_t>(fed_));
+  } else {
+    RAFTER_ASSIGN(sequence_, engine_.create_sequence());
+    if (kept != nullptr) {
+      kept->sequence = sequence_;
+      kept->tokens.clear();
+    }
+  }
+  result_.cached_tokens = fed_;
+  return {};
+}
+
+bool Generation::is_cancelled() const {
+  return request_.cancelled != nullptr && request_.cancelled->load(std::memory_order_relaxed);
+}
+
+void Generation::add_rows(int64_t limit, std::vector<engine::Row>& rows) {
+  const int64_t end = fed_ + std::min(limit, pending());
+  if (!started_) started_ = Clock::now();
+  for (int64_t position = fed_; position < end; ++position) {
+    const bool is_last = position + 1 == static_cast<int64_t>(tokens_.size());
+    rows.push_back(
+        {tokens_[static_cast<size_t>(position)], static_cast<int32_t>(position), sequence_, is_last, 0});
+  }
+}
+
+void Generation::advance(int64_t count) {
+  const auto begin = tokens_.begin() + fed_;
+  if (request_.kept != nullptr)
+    request_.kept->tokens.insert(request_.kept->tokens.end(), begin, begin + count);
+  fed_ += count;
+}
+
+void Generation::accept(std::span<const float> logits, SamplerScratch& scratch) {
+  base::Result<Sample> sample = sampler_.sample(logits, tokens_, scratch);
+  if (!sample.ok()) return finish(FinishReason::error, sample.error());
+  const Clock::time_point now = Clock::now();
+  if (!first_token_) {
+    first_token_ = now;
+    result_.prefill_seconds = seconds_between(*started_, now);
+  }
+  result_.decode_seconds = seconds_between(*first_token_, now);
+  tokens_.push_back(sample->token);
+  result_.tokens.push_back(sample->token);
+
+  const auto& ends = setting_.end_tokens;
+  const bool is_end =
+      !request_.ignore_end && std::find(ends.begin(), ends.end(), sample->token) != ends.end();
+  const bool is_full = static_cast<int64_t>(result_.tokens.size()) >= max_tokens_;
+  TextStream::Output output;
+  if (!is_end) output = stream_.push(sample->token);
+  if (!output.stop && (is_end || is_full)) {
+    const TextStream::Output rest = stream_.flush();
+    output.text += rest.text;
+    output.stop = rest.stop;
+  }
+  emit({sample->token, std::move(output.text), sample->logprob, std::move(sample->best)});
+  if (!output.stop && !is_end && !is_full) return;
+  if (output.stop) result_.stop_string = request_.stop[*output.stop];
+  result_.logits_hash = hash_of(logits);
+  complete(output.stop || is_end ? FinishReason::stop : FinishReason::length);
+}
+
+void Generation::finish(FinishReason reason, std::optional<base::Error> error) {
+  if (finished_) return;
+  TextStream::Output rest = stream_.flush();
+  if (!rest.text.empty()) emit({std::nullopt, std::move(rest.text), std::nullopt, {}});
+  result_.error = std::move(error);
+  complete(reason);
+}
+
+void Generation::emit(TokenEvent event) {
+  result_.text += event.text;
+  if (listener_.on_token) listener_.on_token(event);
+}
+
+void Generation::complete(FinishReason reason) {
+  finished_ = true;
+  result_.reason = reason;
+  release();
+  if (listener_.on_finish) listener_.on_finish(result_);
+}
+
+void Generation::release() {
+  if (sequence_ >= 0 && request_.kept == nullptr) engine_.release_sequence(sequence_);
+  sequence_ = -1;
+}
+
+}  // namespace rafter::decode

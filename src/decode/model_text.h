@@ -1,0 +1,63 @@
+// A checkpoint's text side: tokenizer, chat template, special and end tokens, recommended sampling. The one
+// place where messages become prompt tokens.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "decode/sampling_params.h"
+#include "decode/text_sources.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace rafter::decode {
+
+struct ChatMessage {
+  std::string role;  // "system", "user", "assistant"
+  std::string content;
+};
+
+class ModelText {
+ public:
+  // Reads the files beside the weights, or a GGUF file's metadata. A checkpoint without a chat template is
+  // fine until one is needed. Errors: not_found, invalid_data, unsupported.
+  static base::Result<ModelText> from_checkpoint(const format::Checkpoint& checkpoint);
+
+  const text::Tokenizer& tokenizer() const { return sources_.tokenizer; }
+  // Ids that end an answer, ascending.
+  const std::vector<int32_t>& end_tokens() const { return sources_.end_tokens; }
+  const GenerationDefaults& defaults() const { return sources_.defaults; }
+  bool has_chat_template() const { return template_.ok(); }
+
+  // Sampling as the checkpoint recommends it.
+  SamplingParams default_sampling() const;
+
+  // The prompt that asks for the next answer of the conversation, as text.
+  // Errors: unsupported (no template), and the template's own (a role it refuses: invalid_argument).
+  base::Result<std::string> render_chat(const std::vector<ChatMessage>& messages) const;
+
+  // The same as tokens. Nothing is added around: the template has the special tokens as text. Special tokens
+  // that a message spells out stay text and do not become control tokens.
+  base::Result<std::vector<int32_t>> chat_prompt(const std::vector<ChatMessage>& messages) const;
+
+  // Text to continue as it is, with the tokenizer's own prefix (BOS) and suffix.
+  base::Result<std::vector<int32_t>> raw_prompt(std::string_view text) const;
+
+ private:
+  ModelText(TextSources sources, base::Result<text::ChatTemplate> chat_template)
+      : sources_(std::move(sources)), template_(std::move(chat_template)) {}
+
+  base::Result<text::Rendered> render(const std::vector<ChatMessage>& messages) const;
+
+  TextSources sources_;
+  base::Result<text::ChatTemplate> template_;  // or why there is none: it matters only when one is needed
+};
+
+// The tokens of a rendered template, whose `input` ranges must not yield control tokens. Where they would not
+// anyway the text is encoded as a whole, exactly as the reference does; otherwise fragment by fragment.
+base::Result<std::vector<int32_t>> encode_rendered(const text::Tokenizer& tokenizer,
+                                                   const text::Rendered& rendered);
+
+}  // namespace rafter::decode

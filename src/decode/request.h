@@ -1,0 +1,73 @@
+// A request for text, what comes out token by token, and what is known at the end.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "decode/sampler.h"
+
+namespace rafter::decode {
+
+// A sequence of the engine that outlives requests: the next one that begins with the same tokens computes
+// only the rest. One request uses it at a time.
+struct KeptSequence {
+  std::optional<int32_t> sequence;  // absent until the first request
+  std::vector<int32_t> tokens;      // what the sequence holds, position by position
+};
+
+struct GenerationRequest {
+  std::vector<int32_t> prompt;  // at least one token
+  SamplingParams sampling;
+  std::optional<int64_t> max_tokens;  // at least 1; absent: as many as the context still takes
+  std::vector<std::string> stop;      // text at which to stop; never shown
+  bool ignore_end = false;            // go on after an end token
+  KeptSequence* kept = nullptr;       // its common prefix with the prompt is reused; must outlive the request
+  const std::atomic<bool>* cancelled = nullptr;  // looked at between steps; must outlive the request
+};
+
+enum class FinishReason {
+  stop,       // an end token or a stop string
+  length,     // max_tokens reached
+  cancelled,  // the caller's flag
+  error,
+};
+
+const char* finish_reason_name(FinishReason reason);  // "stop"
+
+struct TokenEvent {
+  std::optional<int32_t> token;  // absent: text that was held back and is released at the end
+  std::string text;  // what may be shown now: complete characters, no part of a stop string; may be empty
+  std::optional<float> logprob;
+  std::vector<TokenLogprob> best;
+};
+
+struct GenerationResult {
+  FinishReason reason = FinishReason::stop;
+  std::optional<base::Error> error;        // with FinishReason::error
+  std::optional<std::string> stop_string;  // the one that ended it
+  std::string text;                        // all text, stop string excluded
+  std::vector<int32_t> tokens;             // all sampled tokens, the end token included
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;   // of the prompt, taken from the kept sequence
+  double prefill_seconds = 0;  // from the first step with its rows to its first token
+  double decode_seconds = 0;   // from its first token to its last
+  std::string
+      logits_hash;  // xxh64 of the last sampled row's fp32 logits, 16 hex digits; empty if none was reached
+  uint64_t seed = 0;
+
+  // Prompt tokens computed per second; tokens after the first per second. 0 when there were none.
+  double prefill_tokens_per_second() const;
+  double decode_tokens_per_second() const;
+};
+
+struct GenerationListener {
+  std::function<void(const TokenEvent&)> on_token;         // may be empty
+  std::function<void(const GenerationResult&)> on_finish;  // called exactly once; may be empty
+};
+
+}  // namespace rafter::decode

@@ -1,0 +1,47 @@
+// What generation needs of an engine, and nothing more: the seam at which tests put an engine whose logits
+// are a plain function of the tokens. The contracts are those of engine/engine.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "engine/engine.h"
+
+namespace rafter::decode {
+
+class StepEngine {
+ public:
+  virtual ~StepEngine() = default;
+  virtual int64_t vocabulary_size() const = 0;
+  virtual int64_t context_limit() const = 0;
+  virtual int row_capacity() const = 0;
+  virtual base::Result<int32_t> create_sequence() = 0;
+  virtual void release_sequence(int32_t sequence) = 0;
+  virtual int64_t length(int32_t sequence) const = 0;
+  virtual void truncate(int32_t sequence, int64_t length) = 0;
+  virtual base::Status check_fits(int64_t positions) const = 0;
+  virtual base::Status step(std::span<const engine::Row> rows) = 0;
+  virtual std::span<const float> logits(int i) const = 0;
+};
+
+// The real one. `engine` must outlive it.
+class EngineAdapter final : public StepEngine {
+ public:
+  explicit EngineAdapter(engine::Engine& engine) : engine_(engine) {}
+  int64_t vocabulary_size() const override { return engine_.vocabulary_size(); }
+  int64_t context_limit() const override { return engine_.context_limit(); }
+  int row_capacity() const override { return engine_.options().row_capacity; }
+  base::Result<int32_t> create_sequence() override { return engine_.create_sequence(); }
+  void release_sequence(int32_t sequence) override { engine_.release_sequence(sequence); }
+  int64_t length(int32_t sequence) const override { return engine_.length(sequence); }
+  void truncate(int32_t sequence, int64_t length) override { engine_.truncate(sequence, length); }
+  base::Status check_fits(int64_t positions) const override { return engine_.check_fits(positions); }
+  base::Status step(std::span<const engine::Row> rows) override { return engine_.step(rows); }
+  std::span<const float> logits(int i) const override { return engine_.logits(i); }
+
+ private:
+  engine::Engine& engine_;
+};
+
+}  // namespace rafter::decode

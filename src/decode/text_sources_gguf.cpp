@@ -1,0 +1,205 @@
+#include <algorithm>
+#include <set>
+
+#include "decode/text_sources.h"
+#include "text/gguf_pre_tokenizer.h"
+
+namespace rafter::decode {
+namespace {
+
+// tokenizer.ggml.token_type
+enum TokenType : int64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5 };
+
+// Texts that end a turn or a document wherever they are tokens of their own; files often name only one of
+// them as eos.
+constexpr std::string_view kEndTexts[] = {"<|eot_id|>",       "<|im_end|>",     "<|end|>", "<end_of_turn>",
+                                          "<|endoftext|>",    "<|eom_id|>",     "<EOT>",   "<turn|>",
+                                          "<|tool_response>", "<|end_of_text|>"};
+// Some files type chat markers as normal text; they must be found all the same.
+constexpr std::string_view kTurnMarkers[] = {"<|im_start|>", "<|start_header_id|>", "<|end_header_id|>",
+                                             "<|begin_of_text|>"};
+
+bool is_one_of(std::string_view text, std::span<const std::string_view> list) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+// The file's metadata with typed access; a key of another type is an error, an absent one is nothing.
+class Metadata {
+ public:
+  explicit Metadata(const format::Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+
+  std::string where(const std::string& key) const { return checkpoint_.path() + ": " + key; }
+
+  base::Error bad(const std::string& key, const std::string& what) const {
+    return base::Error{base::ErrorCode::invalid_data, what, where(key), ""};
+  }
+
+  template <typename T>
+  base::Result<const T*> get(const std::string& key, const char* type) const {
+    auto found = checkpoint_.gguf_metadata().find(key);
+    if (found == checkpoint_.gguf_metadata().end()) return static_cast<const T*>(nullptr);
+    const T* value = std::get_if<T>(&found->second.value);
+    if (value == nullptr) return bad(key, std::string("not ") + type);
+    return value;
+  }
+
+  base::Result<const std::string*> string(const std::string& key) const {
+    return get<std::string>(key, "a string");
+  }
+  base::Result<const std::vector<std::string>*> strings(const std::string& key) const {
+    return get<std::vector<std::string>>(key, "a list of strings");
+  }
+  base::Result<bool> boolean(const std::string& key, bool fallback) const {
+    RAFTER_ASSIGN(const bool* value, get<bool>(key, "a boolean"));
+    return value != nullptr ? *value : fallback;
+  }
+
+  // A token id below `count`.
+  base::Result<std::optional<int32_t>> token(const std::string& key, size_t count) const {
+    auto found = checkpoint_.gguf_metadata().find(key);
+    if (found == checkpoint_.gguf_metadata().end()) return std::optional<int32_t>();
+    const auto& value = found->second.value;
+    uint64_t id = count;
+    if (const auto* i = std::get_if<int64_t>(&value); i != nullptr && *i >= 0) id = static_cast<uint64_t>(*i);
+    if (const auto* u = std::get_if<uint64_t>(&value)) id = *u;
+    if (id >= count) return bad(key, "not the id of a token");
+    return std::optional(static_cast<int32_t>(id));
+  }
+
+ private:
+  const format::Checkpoint& checkpoint_;
+};
+
+struct SpecialIds {
+  std::optional<int32_t> bos, eos, eot, eom, unknown, padding;
+};
+
+base::Result<SpecialIds> read_special_ids(const Metadata& metadata, size_t count) {
+  SpecialIds ids;
+  RAFTER_ASSIGN(ids.bos, metadata.token("tokenizer.ggml.bos_token_id", count));
+  RAFTER_ASSIGN(ids.eos, metadata.token("tokenizer.ggml.eos_token_id", count));
+  RAFTER_ASSIGN(ids.eot, metadata.token("tokenizer.ggml.eot_token_id", count));
+  RAFTER_ASSIGN(ids.eom, metadata.token("tokenizer.ggml.eom_token_id", count));
+  RAFTER_ASSIGN(ids.unknown, metadata.token("tokenizer.ggml.unknown_token_id", count));
+  RAFTER_ASSIGN(ids.padding, metadata.token("tokenizer.ggml.padding_token_id", count));
+  return ids;
+}
+
+// The type of every token; all normal when the file does not say.
+base::Result<std::vector<int64_t>> read_token_types(const format::Checkpoint& checkpoint,
+                                                    const Metadata& metadata, size_t count) {
+  const std::string key = "tokenizer.ggml.token_type";
+  std::vector<int64_t> types(count, kNormal);
+  auto found = checkpoint.gguf_metadata().find(key);
+  if (found == checkpoint.gguf_metadata().end()) return types;
+  const auto* array = std::get_if<format::GgufArray>(&found->second.value);
+  if (array == nullptr || !array->is_integer() || array->count != count) {
+    return metadata.bad(key, fmt::format("not a list of {} integers", count));
+  }
+  for (size_t i = 0; i < count; ++i) types[i] = array->integer(i);
+  return types;
+}
+
+// Whether a token is cut out of the text before the regular expressions see it, and whether it is a control
+// token.
+bool is_added(int64_t type, std::string_view content) {
+  return type == kControl || type == kUnknown || type == kUserDefined || is_one_of(content, kEndTexts) ||
+         is_one_of(content, kTurnMarkers);
+}
+
+base::Status read_vocabulary(const Metadata& metadata, const std::vector<std::string>& tokens,
+                             const std::vector<int64_t>& types, text::BpeSpec& spec) {
+  if (tokens.size() > static_cast<size_t>(text::kMaxTokens)) {
+    return metadata.bad("tokenizer.ggml.tokens",
+                        fmt::format("{} tokens are more than any model has", tokens.size()));
+  }
+  spec.pieces = tokens;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (types[id] == kUnused) spec.pieces[id].clear();
+    if (tokens[id].empty() || types[id] == kUnused || !is_added(types[id], tokens[id])) continue;
+    text::AddedToken added;
+    added.id = static_cast<int32_t>(id);
+    added.content = tokens[id];
+    added.special = types[id] != kUserDefined;
+    spec.added.push_back(std::move(added));
+  }
+  RAFTER_ASSIGN(const std::vector<std::string>* merges, metadata.strings("tokenizer.ggml.merges"));
+  if (merges == nullptr) return metadata.bad("tokenizer.ggml.merges", "the key is missing");
+  for (const std::string& merge : *merges) {
+    auto pair = text::split_merge(merge);
+    if (!pair)
+      return metadata.bad("tokenizer.ggml.merges", "an entry is not two pieces with a space between them");
+    spec.merges.push_back(std::move(*pair));
+  }
+  spec.first_duplicate_merge_wins = true;
+  return {};
+}
+
+base::Status read_pre_tokenizer(const Metadata& metadata, const SpecialIds& ids, text::BpeSpec& spec) {
+  RAFTER_ASSIGN(const std::string* name, metadata.string("tokenizer.ggml.pre"));
+  auto found = text::pre_tokenizer_from_gguf_name(name != nullptr ? *name : "default");
+  if (!found.ok()) {
+    base::Error error = found.error();
+    error.where = metadata.where("tokenizer.ggml.pre");
+    return error;
+  }
+  spec.pre_tokenizer = found->steps;
+  spec.normalizer = found->normalizer;
+  spec.ignore_merges = found->ignore_merges;
+  RAFTER_ASSIGN(const bool add_bos, metadata.boolean("tokenizer.ggml.add_bos_token", found->add_bos));
+  RAFTER_ASSIGN(const bool add_eos, metadata.boolean("tokenizer.ggml.add_eos_token", false));
+  if (add_bos && ids.bos) spec.prefix = {*ids.bos};
+  if (add_eos && ids.eos) spec.suffix = {*ids.eos};
+  return {};
+}
+
+base::Result<text::Tokenizer> build_tokenizer(const format::Checkpoint& checkpoint, const Metadata& metadata,
+                                              const std::vector<std::string>& tokens, const SpecialIds& ids) {
+  RAFTER_ASSIGN(const std::string* whole, metadata.string("tokenizer.huggingface.json"));
+  if (whole != nullptr) {
+    return text::Tokenizer::from_json(*whole, metadata.where("tokenizer.huggingface.json"));
+  }
+  RAFTER_ASSIGN(const std::string* model, metadata.string("tokenizer.ggml.model"));
+  if (model == nullptr || *model != "gpt2") {
+    return base::Error{
+        base::ErrorCode::unsupported,
+        fmt::format("the tokenizer model \"{}\" is not supported", model != nullptr ? *model : "none"),
+        metadata.where("tokenizer.ggml.model"), "byte-level BPE (\"gpt2\") is"};
+  }
+  text::BpeSpec spec;
+  RAFTER_ASSIGN(const std::vector<int64_t> types, read_token_types(checkpoint, metadata, tokens.size()));
+  RAFTER_TRY(read_vocabulary(metadata, tokens, types, spec));
+  RAFTER_TRY(read_pre_tokenizer(metadata, ids, spec));
+  return text::Tokenizer::from_bpe(spec, checkpoint.path());
+}
+
+}  // namespace
+
+base::Result<TextSources> text_sources_of_gguf(const format::Checkpoint& checkpoint) {
+  const Metadata metadata(checkpoint);
+  RAFTER_ASSIGN(const std::vector<std::string>* tokens, metadata.strings("tokenizer.ggml.tokens"));
+  if (tokens == nullptr) return metadata.bad("tokenizer.ggml.tokens", "the key is missing");
+  RAFTER_ASSIGN(const SpecialIds ids, read_special_ids(metadata, tokens->size()));
+  RAFTER_ASSIGN(text::Tokenizer tokenizer, build_tokenizer(checkpoint, metadata, *tokens, ids));
+  TextSources sources{
+      std::move(tokenizer), std::nullopt, metadata.where("tokenizer.chat_template"), {}, {}, {}};
+  RAFTER_ASSIGN(const std::string* chat_template, metadata.string("tokenizer.chat_template"));
+  if (chat_template != nullptr) sources.chat_template = *chat_template;
+
+  const std::pair<const char*, std::optional<int32_t>> named[] = {
+      {"bos_token", ids.bos}, {"eos_token", ids.eos}, {"unk_token", ids.unknown}, {"pad_token", ids.padding}};
+  for (const auto& [name, id] : named) {
+    if (id) sources.special_tokens.emplace(name, (*tokens)[static_cast<size_t>(*id)]);
+  }
+  std::set<int32_t> ends;
+  for (const std::optional<int32_t>& id : {ids.eos, ids.eot, ids.eom}) {
+    if (id) ends.insert(*id);
+  }
+  for (std::string_view text : kEndTexts) {
+    if (auto id = sources.tokenizer.token_id(text)) ends.insert(*id);
+  }
+  sources.end_tokens.assign(ends.begin(), ends.end());
+  return sources;
+}
+
+}  // namespace rafter::decode

@@ -1,0 +1,162 @@
+// Products of bf16 weights by the bf16 dot product of AVX-512 (vdpbf16ps). x is rounded to bf16, or split
+// into a bf16 high part and a bf16 remainder (16 significand bits).
+//
+// Order of summation: steps of 256 columns, eight vectors of 32. Within a step each lane's products form one
+// chain from zero, vector by vector (all high parts, then all remainders), which is added to the lane's sum;
+// lanes are folded in halves at the end. x is padded with zeros to a whole step.
+#pragma once
+
+#if defined(__AVX512F__)
+
+#include "kernels/cpu/matmul_blocked-inl.h"
+
+namespace rafter::kernels::RAFTER_TIER {
+namespace {
+
+constexpr int64_t kDotStep = 256;  // columns
+constexpr int kDotVectors = 8;     // of 32 values per step
+constexpr int64_t kDotVectorBytes = 64;
+constexpr int64_t kDotStepBytes = kDotVectors * kDotVectorBytes;
+
+[[gnu::always_inline]] inline __m512bh as_bf16(__m512i words) { return reinterpret_cast<__m512bh>(words); }
+
+inline int64_t dot_steps(int64_t columns) { return (columns + kDotStep - 1) / kDotStep; }
+
+template <int kParts>
+int64_t bf16_input_bytes(int64_t columns) {
+  return dot_steps(columns) * kParts * kDotStepBytes;
+}
+
+// Per step kParts·8 vectors: high parts, then remainders.
+template <int kParts>
+void prepare_bf16(const float* x, int64_t columns, std::byte* prepared) {
+  for (int64_t k = 0; k < columns; k += kDotStep, prepared += kParts * kDotStepBytes) {
+    alignas(64) float tail[kDotStep];
+    const float* from = x + k;
+    if (columns - k < kDotStep) {
+      std::memset(tail, 0, sizeof(tail));
+      std::memcpy(tail, from, 4 * (columns - k));
+      from = tail;
+    }
+    for (int v = 0; v < kDotVectors; ++v) {
+      const __m512 x0 = _mm512_loadu_ps(from + 32 * v), x1 = _mm512_loadu_ps(from + 32 * v + 16);
+      const __m512i high = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(x1, x0));
+      _mm512_store_si512(prepared + v * kDotVectorBytes, high);
+      if constexpr (kParts == 2) {
+        const __m512i h0 = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(high));
+        const __m512i h1 = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(high, 1));
+        const __m512 rest0 = _mm512_sub_ps(x0, _mm512_castsi512_ps(_mm512_slli_epi32(h0, 16)));
+        const __m512 rest1 = _mm512_sub_ps(x1, _mm512_castsi512_ps(_mm512_slli_epi32(h1, 16)));
+        _mm512_store_si512(prepared + kDotStepBytes + v * kDotVectorBytes,
+                           reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(rest1, rest0)));
+      }
+    }
+  }
+}
+
+// A step of W times one prepared step of x, added to the lanes' sums.
+template <int kParts>
+[[gnu::always_inline]] inline __m512 add_dots(const std::byte* weights, const std::byte* x, __m512 sum) {
+  __m512 chain = _mm512_setzero_ps();
+  for (int p = 0; p < kParts; ++p) {
+    for (int v = 0; v < kDotVectors; ++v) {
+      chain = _mm512_dpbf16_ps(chain, as_bf16(_mm512_loadu_si512(weights + v * kDotVectorBytes)),
+                               as_bf16(_mm512_load_si512(x + p * kDotStepBytes + v * kDotVectorBytes)));
+    }
+  }
+  return _mm512_add_ps(sum, chain);
+}
+
+// One row of W after another, each read once for all rows of x.
+template <int kParts, int kRows>
+void multiply_bf16_streamed(const MatmulColumns& work) {
+  const int64_t columns = work.weight->columns, full = columns / kDotStep, tail = columns % kDotStep;
+  for (int64_t n = work.begin; n < work.end; ++n) {
+    const std::byte* weights = work.weight->data + 2 * n * columns;
+    const std::byte* x = work.inputs;
+    __m512 sums[kRows];
+    for (auto& sum : sums) sum = _mm512_setzero_ps();
+    const auto add = [&](const std::byte* from) __attribute__((always_inline)) {
+      for (int r = 0; r < kRows; ++r) sums[r] = add_dots<kParts>(from, x + r * work.input_stride, sums[r]);
+    };
+    for (int64_t s = 0; s < full; ++s, weights += kDotStepBytes, x += kParts * kDotStepBytes) add(weights);
+    if (tail > 0) {
+      alignas(64) std::byte padded[kDotStepBytes] = {};
+      std::memcpy(padded, weights, 2 * tail);
+      add(padded);
+    }
+    for (int r = 0; r < kRows; ++r) work.sums[r * work.sums_stride + n - work.begin] = sum_lanes(sums[r]);
+  }
+}
+
+template <int kParts>
+struct Bf16Panel {
+  static constexpr int64_t kColumns = 1024;
+  static constexpr int64_t kBytes = 2 * kColumns;
+  static constexpr int kTileRows = 4;
+
+  static int64_t input_offset(int64_t k) { return k / kDotStep * kParts * kDotStepBytes; }
+  static void finish_outputs(const MatmulColumns&, int64_t, int, int64_t, int64_t, float*) {}
+
+  static void expand(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t live, std::byte* panel) {
+    std::memcpy(panel, weight.data + 2 * (n * weight.columns + k), 2 * live);
+    std::memset(panel + 2 * live, 0, dot_steps(live) * kDotStepBytes - 2 * live);
+  }
+
+  template <int kRows, int kOutputs>
+  static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live, float* sums) {
+    for (int64_t s = 0; s < live; s += kDotStep, panel += kDotStepBytes) {
+      __m512 chains[kRows][kOutputs];
+      for (auto& row : chains) {
+        for (auto& chain : row) chain = _mm512_setzero_ps();
+      }
+      for (int p = 0; p < kParts; ++p, x += kDotStepBytes) {
+        for (int v = 0; v < kDotVectors; ++v) {
+          __m512bh weights[kOutputs];
+          for (int i = 0; i < kOutputs; ++i) {
+            weights[i] = as_bf16(_mm512_load_si512(panel + i * kBytes + v * kDotVectorBytes));
+          }
+          for (int r = 0; r < kRows; ++r) {
+            const __m512bh input = as_bf16(_mm512_load_si512(x + r * x_stride + v * kDotVectorBytes));
+            for (int i = 0; i < kOutputs; ++i) {
+              chains[r][i] = _mm512_dpbf16_ps(chains[r][i], weights[i], input);
+            }
+          }
+        }
+      }
+      for (int r = 0; r < kRows; ++r) {
+        for (int i = 0; i < kOutputs; ++i) {
+          float* place = sums + (r * kTileOutputs + i) * kLanes;
+          _mm512_store_ps(place, _mm512_add_ps(_mm512_load_ps(place), chains[r][i]));
+        }
+      }
+    }
+  }
+};
+
+template <int kParts>
+void multiply_bf16(const MatmulColumns& work) {
+  switch (work.rows) {
+    case 1:
+      return multiply_bf16_streamed<kParts, 1>(work);
+    case 2:
+      return multiply_bf16_streamed<kParts, 2>(work);
+    default:
+      return multiply_blocked<Bf16Panel<kParts>>(work);
+  }
+}
+
+template <int kParts>
+MatmulBody bf16_body_of() {
+  return {bf16_input_bytes<kParts>, prepare_bf16<kParts>, blocked_scratch_bytes<Bf16Panel<kParts>>,
+          multiply_bf16<kParts>};
+}
+
+inline MatmulBody bf16_body(MatmulPrecision precision) {
+  return precision == MatmulPrecision::bf16_inputs ? bf16_body_of<1>() : bf16_body_of<2>();
+}
+
+}  // namespace
+}  // namespace rafter::kernels::RAFTER_TIER
+
+#endif

@@ -1,0 +1,196 @@
+#include "lab/synth_random.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace rafter::lab {
+namespace {
+
+using tensor::DType;
+using tensor::FormatKind;
+
+constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
+
+// SplitMix64's finaliser (Steele, Lea, Flood 2014).
+uint64_t mix(uint64_t x) {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+  x = (x ^ x >> 27) * 0x94d049bb133111eb;
+  return x ^ x >> 31;
+}
+
+// Word i of the sequence that `key` names.
+uint64_t word(uint64_t key, uint64_t i) { return mix(key + (i + 1) * kStep); }
+
+// The key of one row's own sequence.
+uint64_t row_key(uint64_t key, int64_t row) { return mix(key ^ mix(static_cast<uint64_t>(row) + 1)); }
+
+void fill_bytes(uint64_t key, std::byte* out, size_t size) {
+  size_t i = 0;
+  uint64_t counter = 0;
+  for (; i + 8 <= size; i += 8) {
+    const uint64_t value = word(key, counter++);
+    std::memcpy(out + i, &value, 8);
+  }
+  const uint64_t value = word(key, counter);
+  std::memcpy(out + i, &value, size - i);
+}
+
+// Factors of the scales: 97/128, 99/128 … 159/128 around 1, of either sign. What is drawn is an index.
+constexpr size_t kScales = 64;
+double scale_factor(size_t index) {
+  const double magnitude = static_cast<double>(97 + 2 * (index / 2)) / 128;
+  return index % 2 == 0 ? magnitude : -magnitude;
+}
+
+double mean_square_of_factors() {
+  double sum = 0;
+  for (size_t i = 0; i < kScales; ++i) sum += scale_factor(i) * scale_factor(i);
+  return sum / kScales;
+}
+
+// 4096 values of unit variance, normal but for the tails: sums of twelve uniform integers, each with its
+// negative, so that the mean is exactly 0. Integers and exact steps only: the same on every machine.
+constexpr size_t kNormals = 4096;
+std::array<double, kNormals> make_normals() {
+  std::array<double, kNormals> values{};
+  double squares = 0;
+  for (size_t i = 0; i < kNormals; i += 2) {
+    int64_t sum = -6 * 0xFFFF;
+    for (size_t n = 0; n < 3; ++n) {
+      for (uint64_t rest = word(0, 3 * i + n), k = 0; k < 4; ++k, rest >>= 16)
+        sum += static_cast<int64_t>(rest & 0xFFFF);
+    }
+    values[i] = static_cast<double>(sum);
+    values[i + 1] = -values[i];
+    squares += 2 * values[i] * values[i];
+  }
+  const double deviation = std::sqrt(squares / kNormals);
+  for (double& value : values) value /= deviation;
+  return values;
+}
+
+const std::array<double, kNormals>& normals() {
+  static const std::array<double, kNormals> values = make_normals();
+  return values;
+}
+
+// The mean square of a uniform code about the value that decodes to zero.
+double mean_square_of_codes(const tensor::NumberFormat& format) {
+  switch (format.kind) {
+    case FormatKind::affine: {
+      const double codes = static_cast<double>(1 << format.bits);
+      return (codes * codes - 1) / 12;
+    }
+    case FormatKind::q4_0:
+      return (16.0 * 16 - 1) / 12 + 0.25;  // −8 … 7
+    case FormatKind::q8_0:
+      return (256.0 * 256 - 1) / 12 + 0.25;  // −128 … 127
+    default:
+      RAFTER_CHECK(false, "no random weights in format {}", format.name());
+  }
+}
+
+void put(std::byte* at, uint16_t value) { std::memcpy(at, &value, sizeof(value)); }
+
+// Quantizers never give −128: kernels may rely on it.
+void avoid_lowest_code(std::byte* codes, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (codes[i] == std::byte{0x80}) codes[i] = std::byte{0x81};
+  }
+}
+
+}  // namespace
+
+// What the drawn indices stand for in this matrix, as stored bits.
+struct RandomMatrix::Tables {
+  std::array<uint16_t, kNormals> values;  // bf16
+  std::array<uint16_t, kScales> scales;   // bf16 (affine) or f16
+  std::array<uint16_t, kScales> biases;   // affine
+};
+
+RandomMatrix::RandomMatrix(tensor::NumberFormat format, int64_t columns, uint64_t key)
+    : format_(format), columns_(columns), key_(key) {
+  const double deviation = 1 / std::sqrt(static_cast<double>(columns));
+  auto tables = std::make_unique<Tables>();
+  if (format.kind == FormatKind::bf16) {
+    for (size_t i = 0; i < kNormals; ++i)
+      tables->values[i] = tensor::f32_to_bf16(static_cast<float>(normals()[i] * deviation));
+  } else {
+    const bool affine = format.kind == FormatKind::affine;
+    RAFTER_CHECK(!affine || (format.scale_type == DType::bf16 && 8 % format.bits == 0),
+                 "no random weights in format {}", format.name());
+    const double mean_scale = deviation / std::sqrt(mean_square_of_codes(format) * mean_square_of_factors());
+    for (size_t i = 0; i < kScales; ++i) {
+      const auto scale = static_cast<float>(mean_scale * scale_factor(i));
+      tables->scales[i] = affine ? tensor::f32_to_bf16(scale) : tensor::f32_to_f16(scale);
+      if (!affine) continue;
+      const float middle = static_cast<float>((1 << format.bits) - 1) / 2;
+      tables->biases[i] = tensor::f32_to_bf16(-tensor::round_to_bf16(scale) * middle);
+    }
+  }
+  tables_ = std::move(tables);
+}
+
+RandomMatrix::~RandomMatrix() = default;
+
+void RandomMatrix::fill(int64_t first_row, std::span<std::byte> data, std::span<std::byte> scales,
+                        std::span<std::byte> biases) const {
+  const auto row_bytes = static_cast<size_t>(format_.row_bytes(columns_));
+  const auto scale_bytes = static_cast<size_t>(format_.scale_row_bytes(columns_));
+  const size_t rows = data.size() / row_bytes;
+  RAFTER_CHECK(data.size() == rows * row_bytes && scales.size() == rows * scale_bytes &&
+                   biases.size() == scales.size(),
+               "{} bytes of data, {} of scales, {} of biases", data.size(), scales.size(), biases.size());
+  for (size_t r = 0; r < rows; ++r) {
+    fill_row(first_row + static_cast<int64_t>(r), data.data() + r * row_bytes,
+             scales.data() + r * scale_bytes, biases.data() + r * scale_bytes);
+  }
+}
+
+void RandomMatrix::fill_row(int64_t row, std::byte* data, std::byte* scales, std::byte* biases) const {
+  const uint64_t key = row_key(key_, row);
+  const auto columns = static_cast<size_t>(columns_);
+  if (format_.kind == FormatKind::bf16) {
+    for (size_t i = 0; i < columns; i += 4) {
+      uint64_t random = word(key, i / 4);
+      for (size_t n = i; n < std::min(i + 4, columns); ++n, random >>= 16)
+        put(data + 2 * n, tables_->values[random % kNormals]);
+    }
+    return;
+  }
+  fill_bytes(key, data, static_cast<size_t>(format_.row_bytes(columns_)));
+  if (format_.kind == FormatKind::affine) {
+    uint64_t random = 0;
+    for (size_t g = 0; g < columns / format_.group; ++g, random >>= 8) {
+      if (g % 8 == 0) random = word(~key, g / 8);
+      put(scales + 2 * g, tables_->scales[random % kScales]);
+      put(biases + 2 * g, tables_->biases[random % kScales]);
+    }
+    return;
+  }
+  // Blocks of 32 begin with their scale; the random bytes in its place draw it.
+  const size_t block_bytes = format_.kind == FormatKind::q4_0 ? 18 : 34;
+  for (std::byte* block = data; block < data + columns / 32 * block_bytes; block += block_bytes) {
+    put(block, tables_->scales[static_cast<size_t>(block[0]) % kScales]);
+    if (format_.kind == FormatKind::q8_0) avoid_lowest_code(block + 2, 32);
+  }
+}
+
+uint64_t synth_key(uint64_t seed, std::string_view name) {
+  uint64_t key = mix(seed + kStep);
+  for (char c : name) key = mix(key ^ static_cast<unsigned char>(c));
+  return key;
+}
+
+void fill_random_norm(DType type, uint64_t key, std::span<std::byte> data) {
+  const auto width = static_cast<size_t>(tensor::dtype_bytes(type));
+  for (size_t i = 0; i < data.size() / width; ++i) {
+    const auto steps = static_cast<float>(96 + word(key, i) % 65);
+    tensor::store_float(type, data.data(), static_cast<int64_t>(i), steps / 128);
+  }
+}
+
+}  // namespace rafter::lab

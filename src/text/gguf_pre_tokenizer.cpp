@@ -1,0 +1,105 @@
+#include "text/gguf_pre_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include "text/quote.h"
+#include "text/split_scanner.h"
+
+namespace rafter::text {
+namespace {
+
+constexpr std::string_view kO200k =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kTekken =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+    R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+// Digits: one numeric character at a time is cut out first, then GPT-2's pattern.
+enum class Kind { gpt2, digits_then_gpt2, llama3, qwen2, qwen35, minicpm5, o200k, tekken };
+
+struct Entry {
+  std::string_view name;
+  Kind kind;
+  bool normalizes = false;  // to form C
+  bool ignore_merges = false;
+  bool add_bos = false;
+};
+
+constexpr Entry kEntries[] = {
+    {"llama3", Kind::llama3, false, true, true},
+    {"llama-v3", Kind::llama3, false, true, true},
+    {"llama-bpe", Kind::llama3, false, true, true},
+    {"falcon3", Kind::llama3, false, true, true},
+    {"falcon-h1", Kind::llama3, false, true, true},
+    {"pixtral", Kind::llama3, false, true, true},
+    {"lfm2", Kind::llama3, false, true, true},
+    {"qwen2", Kind::qwen2, true},
+    {"deepseek-r1-qwen", Kind::qwen2},
+    {"qwen35", Kind::qwen35, true},
+    {"gpt-2", Kind::gpt2},
+    {"mpt", Kind::gpt2},
+    {"olmo", Kind::gpt2},
+    {"jais", Kind::gpt2},
+    {"phi-2", Kind::gpt2},
+    {"smollm", Kind::digits_then_gpt2},
+    {"starcoder", Kind::digits_then_gpt2},
+    {"refact", Kind::digits_then_gpt2},
+    {"command-r", Kind::digits_then_gpt2},
+    {"gpt-4o", Kind::o200k},
+    {"llama4", Kind::o200k},
+    {"tekken", Kind::tekken, false, true, true},
+    {"minicpm5", Kind::minicpm5, false, true, false},
+};
+
+SplitStep split_on(std::string_view pattern) { return SplitStep{std::string(pattern)}; }
+SplitStep split_on(SplitScanner scanner) { return split_on(pattern_of_scanner(scanner)); }
+
+std::vector<PreTokenizerStep> steps_of(Kind kind) {
+  const ByteLevelStep bytes{.add_prefix_space = false, .use_regex = false};
+  const ByteLevelStep bytes_and_gpt2{.add_prefix_space = false, .use_regex = true};
+  switch (kind) {
+    case Kind::gpt2:
+      return {bytes_and_gpt2};
+    case Kind::digits_then_gpt2:
+      return {DigitsStep{.individual = true}, bytes_and_gpt2};
+    case Kind::llama3:
+      return {split_on(SplitScanner::llama3), bytes};
+    case Kind::qwen2:
+      return {split_on(SplitScanner::qwen2), bytes};
+    case Kind::qwen35:
+      return {split_on(SplitScanner::qwen35), bytes};
+    case Kind::minicpm5:
+      return {split_on(SplitScanner::digit_groups), split_on(SplitScanner::minicpm5), bytes};
+    case Kind::o200k:
+      return {split_on(kO200k), bytes};
+    case Kind::tekken:
+      return {split_on(kTekken), bytes};
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Result<GgufPreTokenizer> pre_tokenizer_from_gguf_name(std::string_view name) {
+  std::string known;
+  for (const Entry& entry : kEntries) {
+    if (entry.name != name) {
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", entry.name);
+      continue;
+    }
+    GgufPreTokenizer result;
+    result.steps = steps_of(entry.kind);
+    if (entry.normalizes) result.normalizer.push_back(NormalizerStep::nfc);
+    result.ignore_merges = entry.ignore_merges;
+    result.add_bos = entry.add_bos;
+    return result;
+  }
+  return base::Error{base::ErrorCode::unsupported,
+                     fmt::format("pre-tokenizer {} is not supported", quote(name)), "tokenizer.ggml.pre",
+                     fmt::format("known: {}", known)};
+}
+
+}  // namespace rafter::text

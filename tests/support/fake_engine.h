@@ -1,0 +1,125 @@
+// An engine whose logits are a plain function of the tokens a sequence holds: deterministic, exact, and
+// strict about the contract of engine/engine.h. And a byte-level tokenizer to go with it.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "decode/random.h"
+#include "decode/step_engine.h"
+#include "text/byte_alphabet.h"
+#include "text/tokenizer.h"
+
+namespace rafter::decode {
+
+class FakeEngine : public StepEngine {
+ public:
+  // Given a sequence's tokens up to a row, its logits [V].
+  using Model = std::function<std::vector<float>(std::span<const int32_t>)>;
+
+  FakeEngine(int64_t vocabulary, int64_t context, int capacity, Model model)
+      : vocabulary_(vocabulary), context_(context), capacity_(capacity), model_(std::move(model)) {}
+
+  int64_t vocabulary_size() const override { return vocabulary_; }
+  int64_t context_limit() const override { return context_; }
+  int row_capacity() const override { return capacity_; }
+
+  base::Result<int32_t> create_sequence() override {
+    sequences[next_] = {};
+    return next_++;
+  }
+  void release_sequence(int32_t sequence) override { RAFTER_CHECK(sequences.erase(sequence) == 1); }
+  int64_t length(int32_t sequence) const override {
+    return static_cast<int64_t>(sequences.at(sequence).size());
+  }
+  void truncate(int32_t sequence, int64_t length) override {
+    RAFTER_CHECK(length <= this->length(sequence));
+    sequences.at(sequence).resize(static_cast<size_t>(length));
+  }
+  base::Status check_fits(int64_t positions) const override {
+    if (positions <= std::min(context_, store_positions)) return {};
+    return base::Error{base::ErrorCode::out_of_memory, fmt::format("{} positions do not fit", positions),
+                       "cache", ""};
+  }
+  base::Status step(std::span<const engine::Row> rows) override {
+    ++steps;
+    RAFTER_CHECK(!rows.empty() && rows.size() <= static_cast<size_t>(capacity_), "{} rows", rows.size());
+    if (fail_at_step == steps) return failure;
+    logits_.clear();
+    step_rows.push_back(rows.size());
+    step_sequences.emplace_back();
+    for (const engine::Row& row : rows) {
+      std::vector<int32_t>& tokens = sequences.at(row.sequence);
+      RAFTER_CHECK(row.position == static_cast<int32_t>(tokens.size()), "position {} after {}", row.position,
+                   tokens.size());
+      RAFTER_CHECK(row.position < context_ && row.token >= 0 && row.token < vocabulary_ &&
+                   row.visible_from == 0);
+      tokens.push_back(row.token);
+      step_sequences.back().insert(row.sequence);
+      if (row.wants_logits) logits_.push_back(model_(tokens));
+    }
+    return {};
+  }
+  std::span<const float> logits(int i) const override { return logits_.at(static_cast<size_t>(i)); }
+
+  std::map<int32_t, std::vector<int32_t>> sequences;
+  int64_t store_positions = 1 << 30;  // what check_fits allows
+  int steps = 0, fail_at_step = -1;
+  base::Error failure;
+  std::vector<size_t> step_rows;                  // rows of each step
+  std::vector<std::set<int32_t>> step_sequences;  // sequences in each step
+
+ private:
+  int64_t vocabulary_, context_;
+  int capacity_;
+  Model model_;
+  int32_t next_ = 0;
+  std::vector<std::vector<float>> logits_;
+};
+
+// Pseudo-random logits from the whole history.
+inline FakeEngine::Model hashing_model(int64_t vocabulary) {
+  return [vocabulary](std::span<const int32_t> tokens) {
+    uint64_t hash = 17;
+    for (int32_t token : tokens) hash = mix64(hash * 31 + static_cast<uint64_t>(token) + 1);
+    std::vector<float> logits(static_cast<size_t>(vocabulary));
+    for (size_t i = 0; i < logits.size(); ++i) {
+      logits[i] = static_cast<float>(uniform(hash + i) * 8.0);
+    }
+    return logits;
+  };
+}
+
+// Says the tokens of a script one after the other: the token at position p is followed by script[p + 1 −
+// prompt].
+inline FakeEngine::Model scripted_model(int64_t vocabulary, size_t prompt, std::vector<int32_t> script) {
+  return [=](std::span<const int32_t> tokens) {
+    std::vector<float> logits(static_cast<size_t>(vocabulary));
+    const size_t next = tokens.size() - prompt;
+    logits[static_cast<size_t>(next < script.size() ? script[next] : 0)] = 10;
+    return logits;
+  };
+}
+
+// Ids 0 … 255 are the bytes, then `words`, then the special token <end>.
+inline text::Tokenizer byte_tokenizer(const std::vector<std::string>& words = {}) {
+  text::BpeSpec spec;
+  for (int byte = 0; byte < 256; ++byte) {
+    spec.pieces.push_back(text::bytes_to_alphabet(std::string(1, static_cast<char>(byte))));
+  }
+  for (const std::string& word : words) spec.pieces.push_back(text::bytes_to_alphabet(word));
+  text::AddedToken end;
+  end.id = static_cast<int32_t>(spec.pieces.size());
+  end.content = "<end>";
+  end.special = true;
+  spec.pieces.push_back("<end>");
+  spec.added.push_back(end);
+  spec.pre_tokenizer = {text::ByteLevelStep{false, true}};
+  return text::Tokenizer::from_bpe(spec, "test").value();
+}
+
+}  // namespace rafter::decode

@@ -1,0 +1,356 @@
+// The program from outside: every verb, its output, its exit codes.
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/run_program.h"
+#include "tests/support/scoped_variable.h"
+#include "tests/support/synth_model.h"
+#include "tests/support/temp_folder.h"
+
+namespace rafter::cli {
+namespace {
+
+using nlohmann::json;
+using testing::ProgramResult;
+using testing::run_program;
+using testing::ScopedVariable;
+using testing::TempFolder;
+using testing::TerminalProgram;
+
+// The models of all tests, written once; a cache folder per test.
+class Cli : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    models_ = new TempFolder;
+    std::filesystem::create_directory(*models_ / "llama");
+    llama_ = new std::string(testing::write_synth_model("llama3-tiny", "bf16", *models_ / "llama"));
+    gguf_ = new std::string(testing::write_synth_model("qwen3-tiny", "q4_0", models_->path()));
+  }
+  static void TearDownTestSuite() {
+    delete models_;
+    delete llama_;
+    delete gguf_;
+  }
+  static const std::string& llama() { return *llama_; }
+  static const std::string& gguf() { return *gguf_; }
+
+  // `rafter generate MODEL PROMPT … --json`
+  static json generate(std::vector<std::string> arguments, const std::string& input = "") {
+    arguments.insert(arguments.begin(), "generate");
+    arguments.push_back("--json");
+    const ProgramResult result = run_program(arguments, input);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return json::parse(result.out, nullptr, false);
+  }
+
+  static void expect_failure(const std::vector<std::string>& arguments, int exit_code,
+                             const std::string& text) {
+    const ProgramResult result = run_program(arguments);
+    EXPECT_EQ(result.exit_code, exit_code) << result.error;
+    EXPECT_TRUE(result.error.starts_with("rafter: ")) << result.error;
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+    EXPECT_NE(result.error.find(text), std::string::npos) << result.error;
+    EXPECT_EQ(result.out, "");
+  }
+
+  TempFolder cache_;
+  ScopedVariable cache_home_{"XDG_CACHE_HOME", cache_.path().c_str()};
+  ScopedVariable no_hub_{"HF_HUB_CACHE", (cache_ / "hub").c_str()};
+
+ private:
+  static inline TempFolder* models_;
+  static inline std::string *llama_, *gguf_;
+};
+
+TEST_F(Cli, VersionAndHelp) {
+  const ProgramResult version = run_program({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_TRUE(version.out.starts_with("rafter 0.")) << version.out;
+  EXPECT_NE(run_program({"help"}).out.find("generate"), std::string::npos);
+  for (const char* verb : {"generate", "chat", "models", "scan", "add", "plan", "synth"}) {
+    const ProgramResult help = run_program({"help", verb});
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_NE(help.out.find("Examples:\n  rafter"), std::string::npos) << help.out;
+    EXPECT_EQ(run_program({verb, "--help"}).out, help.out);
+  }
+  EXPECT_NE(run_program({"help", "environment"}).out.find("RAFTER_ISA"), std::string::npos);
+  EXPECT_EQ(run_program({}).exit_code, 2);
+}
+
+TEST_F(Cli, UsageErrorsNameTheClosestWord) {
+  expect_failure({"genrate"}, 2, "\"generate\"");
+  expect_failure({"help", "sacn"}, 2, "\"scan\"");
+  expect_failure({"generate", llama(), "x", "--temprature", "1"}, 2, "\"--temperature\"");
+  expect_failure({"generate", llama(), "x", "--temprature=1"}, 2, "\"--temperature\"");
+  expect_failure({"generate", llama(), "x", "--top-k", "many"}, 2, "top-k");
+  expect_failure({"generate"}, 2, "model");
+  expect_failure({"generate", llama(), "x", "--threads", "0"}, 2, "threads");
+  expect_failure({"generate", llama(), "x", "--executor", "gpu"}, 2, "executor");
+  expect_failure({"generate", llama(), "x", "--top-p", "1.5"}, 2, "top_p");
+  expect_failure({"generate", llama(), "x", "--logit-bias", "12"}, 2, "--logit-bias");
+  expect_failure({"generate", llama(), "x", "--logit-bias", "512=1"}, 2, "512");
+  expect_failure({"generate", llama(), "x", "--raw", "--system", "s"}, 2, "--system");
+  expect_failure({"generate", llama(), "x", "--max-tokens", "0"}, 2, "max_tokens");
+  expect_failure({"generate", llama(), "", "--raw", "--logit-bias", "1=nan"}, 2, "logit_bias");
+}
+
+TEST_F(Cli, GeneratePrintsAllItsFigures) {
+  const json result = generate({llama(), "Hello", "--max-tokens", "5", "--seed", "9"});
+  ASSERT_TRUE(result.is_object());
+  for (const char* key : {"text", "tokens", "prompt_tokens", "completion_tokens", "prefill_tps", "decode_tps",
+                          "logits_hash", "finish_reason", "seed", "model"}) {
+    EXPECT_TRUE(result.contains(key)) << key;
+  }
+  EXPECT_EQ(result["tokens"].size(), 5u);
+  EXPECT_EQ(result["completion_tokens"], 5);
+  EXPECT_EQ(result["finish_reason"], "length");
+  EXPECT_EQ(result["seed"], 9);
+  EXPECT_EQ(result["model"], "llama");
+  EXPECT_EQ(result["logits_hash"].get<std::string>().size(), 16u);
+}
+
+TEST_F(Cli, AnAnswerDependsOnNeitherThreadsNorChunksNorTheWayOfAsking) {
+  for (const std::string& model : {llama(), gguf()}) {
+    const std::vector<std::string> common = {"--max-tokens", "12", "--temperature", "0.9", "--seed", "4"};
+    const auto with = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.end(), common.begin(), common.end());
+      return arguments;
+    };
+    const std::string prompt = "Tell me about tides & currents, Zoë!";
+    const json first = generate(with({model, prompt, "--threads", "1"}));
+    const std::vector<json> others = {generate(with({model, prompt, "--threads", "2"})),
+                                      generate(with({model, prompt, "--prefill-chunk", "3"})),
+                                      generate(with({model, "-"}), prompt + "\n"),
+                                      generate(with({model}), prompt)};
+    for (const json& other : others) {
+      EXPECT_EQ(other["tokens"], first["tokens"]);
+      EXPECT_EQ(other["logits_hash"], first["logits_hash"]);
+      EXPECT_EQ(other["prompt_tokens"], first["prompt_tokens"]);
+    }
+    auto plain = with({"generate", model, prompt});
+    std::string text = first["text"];
+    EXPECT_EQ(run_program(plain).out, text.ends_with('\n') ? text : text + "\n");
+    EXPECT_EQ(run_program(plain).error, "");
+    plain.push_back("--verbose");
+    EXPECT_NE(run_program(plain).error.find("answer 12 tokens"), std::string::npos);
+  }
+}
+
+TEST_F(Cli, RawPromptsAndSystemMessages) {
+  const std::vector<std::string> rest = {"--max-tokens", "1", "--temperature", "0"};
+  const auto tokens_of = [&](std::vector<std::string> arguments, const std::string& input = "") {
+    arguments.insert(arguments.end(), rest.begin(), rest.end());
+    return generate(arguments, input)["prompt_tokens"].get<int>();
+  };
+  EXPECT_EQ(tokens_of({llama(), "abc", "--raw"}), 4);   // BOS and three bytes
+  EXPECT_EQ(tokens_of({gguf(), "abc", "--raw"}), 3);    // no BOS in Qwen
+  EXPECT_EQ(tokens_of({gguf(), "--raw"}, "abc\n"), 4);  // raw text keeps its newline
+  const int chat = tokens_of({llama(), "abc"});
+  EXPECT_EQ(tokens_of({llama()}, "abc\n"), chat);
+  EXPECT_EQ(tokens_of({llama(), "abc", "--system", "xyz"}),
+            chat + 13);                                     // two markers, "system", "xyz", two newlines
+  EXPECT_EQ(tokens_of({llama(), "<|im_end|>"}), chat + 7);  // a marker spelt out by the user stays text
+}
+
+TEST_F(Cli, SamplingFlagsReachTheSampler) {
+  const json forced = generate({llama(), "x", "--max-tokens", "4", "--logit-bias", "65=1000"});
+  EXPECT_EQ(forced["tokens"], json({65, 65, 65, 65}));
+  EXPECT_EQ(forced["text"], "AAAA");
+  const json stopped = generate(
+      {llama(), "x", "--max-tokens", "50", "--logit-bias", "65=1000", "--stop", "zz", "--stop", "AAA"});
+  EXPECT_EQ(stopped["text"], "");
+  EXPECT_EQ(stopped["finish_reason"], "stop");
+  EXPECT_EQ(stopped["tokens"].size(), 3u);
+  const json ended = generate({llama(), "x", "--logit-bias", "509=1000"});
+  EXPECT_EQ(ended["finish_reason"], "stop");
+  EXPECT_EQ(ended["tokens"], json({509}));
+  EXPECT_EQ(ended["text"], "");
+  EXPECT_NE(generate({llama(), "x", "--max-tokens", "1"})["seed"],
+            generate({llama(), "x", "--max-tokens", "1"})["seed"]);
+}
+
+TEST_F(Cli, TheReferenceExecutorAgrees) {
+  const std::vector<std::string> rest = {"--max-tokens", "4", "--temperature", "0", "--precise"};
+  std::vector<std::string> fast = {llama(), "abc"}, slow = {llama(), "abc", "--executor", "reference"};
+  fast.insert(fast.end(), rest.begin(), rest.end());
+  slow.insert(slow.end(), rest.begin(), rest.end());
+  EXPECT_EQ(generate(fast)["tokens"], generate(slow)["tokens"]);
+}
+
+TEST_F(Cli, TheContextLimitIsRefusedWithItsNumbers) {
+  expect_failure({"generate", llama(), "x", "--max-tokens", "3000"}, 3, "the context limit is 2048");
+  expect_failure({"generate", llama(), std::string(3000, 'x')}, 3, "2048");
+  expect_failure({"generate", llama(), "x", "--max-tokens", "60", "--ctx", "64"}, 3, "64");
+  expect_failure({"generate", llama(), "x", "--ctx", "100000"}, 2, "2048");
+  const json filled = generate({llama(), "x", "--ctx", "64", "--logit-bias", "65=1000"});
+  EXPECT_EQ(filled["prompt_tokens"].get<int>() + filled["completion_tokens"].get<int>(), 64);
+  EXPECT_EQ(filled["finish_reason"], "length");
+}
+
+TEST_F(Cli, ModelsThatAreNotThereOrBroken) {
+  expect_failure({"generate", "nothing-like-it", "x"}, 1, "rafter scan");
+  expect_failure({"generate", "/no/such/file.gguf", "x"}, 1, "/no/such/file.gguf");
+  const std::string junk = cache_.write("junk.gguf", std::string(100, 'j'));
+  expect_failure({"generate", junk, "x"}, 1, "junk.gguf");
+  cache_.write("other/config.json", R"({"model_type": "mamba"})");
+  std::filesystem::copy(llama() + "/model.safetensors", cache_ / "other/model.safetensors");
+  expect_failure({"generate", cache_ / "other", "x"}, 1, "mamba");
+}
+
+TEST_F(Cli, CtrlCEndsAnAnswerInOrder) {
+  const ProgramResult result =
+      run_program({"generate", llama(), "x", "--logit-bias", "65=1000", "--threads", "1"}, "", 40);
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_GE(result.out.size(), 40u);
+  EXPECT_LT(result.out.size(), 2000u);
+  EXPECT_EQ(result.out.find_first_not_of("A\n"), std::string::npos);
+  EXPECT_EQ(result.error, "rafter: interrupted\n");
+}
+
+TEST_F(Cli, ModelsAreScannedNamedAndFound) {
+  EXPECT_NE(run_program({"models"}).out.find("no models"), std::string::npos);
+  EXPECT_EQ(run_program({"scan"}).out, "registered 0 models\n");
+  std::filesystem::create_directories(cache_ / "rafter/models/deep");
+  std::filesystem::copy(gguf(), cache_ / "rafter/models/deep/own-Q4_0.gguf");
+  cache_.write("rafter/models/broken.gguf", "junk");
+  const ProgramResult scan = run_program({"scan"});
+  EXPECT_EQ(scan.exit_code, 0);
+  EXPECT_NE(scan.out.find("registered 1 model\n"), std::string::npos) << scan.out;
+  EXPECT_NE(scan.error.find("broken.gguf"), std::string::npos) << scan.error;
+
+  EXPECT_EQ(run_program({"add", "mine", llama()}).exit_code, 0);
+  EXPECT_EQ(run_program({"scan", "--name", "mine too", llama()}).exit_code, 0);
+  const json models = json::parse(run_program({"models", "--json"}).out);
+  ASSERT_EQ(models.size(), 2u);
+  EXPECT_EQ(models[0]["aliases"], json({"mine", "mine too"}));
+  EXPECT_EQ(models[0]["architecture"], "llama");
+  EXPECT_EQ(models[0]["quantization"], "bf16");
+  EXPECT_EQ(models[0]["parameters"], 2524928);
+  EXPECT_EQ(models[1]["name"], "own-Q4_0");
+  EXPECT_EQ(models[1]["quantization"], "q4_0+q6_k");
+  EXPECT_EQ(models[1]["container"], "gguf");
+
+  EXPECT_EQ(generate({"MINE too", "x", "--max-tokens", "1"})["model"], "mine");
+  EXPECT_EQ(generate({"own", "x", "--max-tokens", "1"})["model"], "own-Q4_0");
+  std::filesystem::copy(gguf(), cache_ / "rafter/models/own-copy.gguf");
+  run_program({"scan"});
+  expect_failure({"generate", "own", "x"}, 2, "own-Q4_0, own-copy");
+  std::filesystem::remove_all(cache_ / "rafter/models");
+  expect_failure({"generate", "own-copy", "x"}, 1, "own-copy");
+  EXPECT_EQ(json::parse(run_program({"models", "--json"}).out).size(), 1u);
+  expect_failure({"add", "x", cache_ / "nowhere"}, 1, "nowhere");
+  expect_failure({"add", "x", cache_.path()}, 1, "no model here");
+  expect_failure({"add", "a/b", llama()}, 2, "a/b");
+}
+
+TEST_F(Cli, PlanListsTheSteps) {
+  const json fused = json::parse(run_program({"plan", llama(), "--json"}).out);
+  const json unfused = json::parse(run_program({"plan", llama(), "--unfused", "--rows", "5", "--json"}).out);
+  EXPECT_LT(fused["steps"].size(), unfused["steps"].size());
+  EXPECT_EQ(unfused["capacity"], 8);
+  int64_t bytes = 0;
+  for (const json& step : fused["steps"]) bytes += step["weight_bytes"].get<int64_t>();
+  EXPECT_GT(bytes, 4'500'000);  // all 5.05 MB but the embedding, of which a row is read
+  EXPECT_LT(bytes, 5'053'056);
+  const ProgramResult text = run_program({"plan", llama()});
+  EXPECT_NE(text.out.find("q_proj"), std::string::npos) << text.out;
+}
+
+TEST_F(Cli, SynthWritesAndDoesNotOverwrite) {
+  const std::string out = cache_ / "made";
+  const auto synth = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"synth", "qwen3-tiny", "--format", "mlx4", "--out", out};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  EXPECT_EQ(run_program(synth({})).exit_code, 0);
+  const json first = generate({out, "x", "--max-tokens", "3", "--temperature", "0"});
+  expect_failure(synth({}), 1, "--force");
+  cache_.write("made/model-00001-of-00002.safetensors", "left over");
+  EXPECT_EQ(run_program(synth({"--force"})).exit_code, 0);
+  EXPECT_EQ(generate({out, "x", "--max-tokens", "3", "--temperature", "0"})["logits_hash"],
+            first["logits_hash"]);
+  EXPECT_EQ(run_program(synth({"--force", "--seed", "1"})).exit_code, 0);
+  EXPECT_NE(generate({out, "x", "--max-tokens", "3", "--temperature", "0"})["logits_hash"],
+            first["logits_hash"]);
+  expect_failure({"synth", "gpt2", "--format", "mlx4", "--out", out}, 2, "llama3-tiny");
+  expect_failure({"synth", "qwen3-tiny", "--format", "mlx5", "--out", out}, 2, "mlx-mixed");
+  expect_failure({"synth", "qwen3-tiny", "--format", "mlx4", "--out", "/proc/none"}, 1, "/proc/none");
+}
+
+TEST_F(Cli, ChatThroughAPipe) {
+  const ProgramResult chat =
+      run_program({"chat", llama(), "--logit-bias", "66=1000", "--max-tokens", "3"},
+                  "Hello\n/stats\n\n//slash\nAgain, é\n/stats\n/nonsense\n/system\n/system Be brief.\n"
+                  "/system\n/help\nfresh\n/stats\n/exit\nnever asked\n");
+  EXPECT_EQ(chat.exit_code, 0) << chat.error;
+  std::vector<std::string> lines;
+  std::istringstream stream(chat.out);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  ASSERT_GT(lines.size(), 18u) << chat.out;
+  EXPECT_EQ(lines[0], "BBB");
+  EXPECT_NE(lines[1].find(" 0 reused"), std::string::npos) << lines[1];
+  EXPECT_EQ(lines[4], "BBB");
+  EXPECT_EQ(lines[5], "BBB");
+  EXPECT_EQ(lines[6].find(" 0 reused"), std::string::npos) << lines[6];
+  EXPECT_NE(lines[7].find("all 3 turns"), std::string::npos) << lines[7];
+  EXPECT_NE(lines[9].find("/nonsense is no command"), std::string::npos) << lines[9];
+  EXPECT_EQ(lines[10], "There is no system message.");
+  EXPECT_EQ(lines[11], "Be brief.");
+  EXPECT_TRUE(lines[12].starts_with("/help"));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "BBB"), 4);
+  EXPECT_EQ(chat.error, "");
+}
+
+TEST_F(Cli, ChatGoesOnWhenTheContextIsFull) {
+  const ProgramResult chat =
+      run_program({"chat", llama(), "--ctx", "64", "--logit-bias", "66=1000", "--max-tokens", "3"},
+                  "one\n" + std::string(100, 'x') + "\ntwo\n");
+  EXPECT_EQ(chat.exit_code, 0);
+  EXPECT_EQ(chat.out, "BBB\nBBB\n");
+  EXPECT_NE(chat.error.find("context limit is 64"), std::string::npos) << chat.error;
+}
+
+TEST_F(Cli, ChatOnATerminal) {
+  TerminalProgram chat({"chat", llama(), "--logit-bias", "66=1000", "--threads", "1"});
+  ASSERT_TRUE(chat.wait_for("/help lists commands")) << chat.screen();
+  ASSERT_TRUE(chat.wait_for("> "));
+  chat.type("/help\r");
+  ASSERT_TRUE(chat.wait_for("/stats ")) << chat.screen();
+  chat.type(
+      "é\x1b[D"
+      "go on\r");  // typed, cursor moved left over the é, text put before it
+  ASSERT_TRUE(chat.wait_for("BBBBBBBBBB")) << chat.screen();
+  chat.type("\x03");  // Ctrl-C stops the answer and not the program
+  ASSERT_TRUE(chat.wait_for("[stopped]")) << chat.screen();
+  ASSERT_TRUE(chat.wait_for("> "));
+  chat.type("/stats\r");
+  ASSERT_TRUE(chat.wait_for("cancelled")) << chat.screen();
+  ASSERT_TRUE(chat.wait_for("> "));
+  chat.type("half a line");
+  ASSERT_TRUE(chat.wait_for("half a line")) << chat.screen();
+  chat.type("\x03");  // takes the line back
+  ASSERT_TRUE(chat.wait_for("> "));
+  chat.type("\x03");
+  ASSERT_TRUE(chat.wait_for("leaves")) << chat.screen();
+  ASSERT_TRUE(chat.wait_for("> "));
+  chat.type("\x03");
+  EXPECT_EQ(chat.wait_for_exit(), 0) << chat.screen();
+  const std::string history = testing::read_file(cache_ / "rafter/chat_history");
+  EXPECT_NE(history.find("go\\040oné"), std::string::npos) << history;
+  EXPECT_EQ(std::filesystem::status(cache_ / "rafter/chat_history").permissions() &
+                std::filesystem::perms::others_all,
+            std::filesystem::perms::none);
+}
+
+TEST_F(Cli, CtrlDLeavesTheChat) {
+  TerminalProgram chat({"chat", llama()});
+  ASSERT_TRUE(chat.wait_for("> "));
+  chat.type("\x04");
+  EXPECT_EQ(chat.wait_for_exit(), 0) << chat.screen();
+}
+
+}  // namespace
+}  // namespace rafter::cli
