@@ -181,6 +181,16 @@ TEST_P(Attention, RowsThatSeeNothingGiveZeros) {
   ASSERT_NO_FATAL_FAILURE(check_step(problem, rows, "empty rows"));
 }
 
+// Neighbours in a step that see positions far apart: the blocks in between may be gone.
+TEST_P(Attention, ReleasedBlocks) {
+  TestCache cache(tensor::DType::bf16, 2, 64, {700});
+  cache.set_length(0, 700);
+  for (int position = 64; position < 576; position += 64) cache.release_block(0, position);
+  const Problem problem = make_problem(cache, 4);
+  std::vector<Row> rows = {{0, 63, 0, 64, 1}, {0, 699, 576, 700, 2}, {0, 5, 3, 6, 3}, {0, 640, 600, 641, 4}};
+  ASSERT_NO_FATAL_FAILURE(check_step(problem, rows, "released blocks"));
+}
+
 // Scores far apart, and all far from zero: the maximum is subtracted before the exponential.
 TEST_P(Attention, LargeScores) {
   TestCache cache(tensor::DType::f32, 1, 64, {600});

@@ -27,7 +27,7 @@ class TestCache {
     std::vector<int32_t> ids(blocks);
     std::iota(ids.begin(), ids.end(), 0);
     std::shuffle(ids.begin(), ids.end(), std::mt19937(11));
-    tables_.assign(capacities_.size() * stride_, 1 << 28);  // far outside: never to be read
+    tables_.assign(capacities_.size() * stride_, kNoBlock);
     size_t next = 0;
     for (size_t s = 0; s < capacities_.size(); ++s) {
       for (int i = 0; i * kBlockPositions < capacities_[s]; ++i) tables_[s * stride_ + i] = ids[next++];
@@ -64,6 +64,11 @@ class TestCache {
     lengths_[sequence] = std::max(lengths_[sequence], length);
   }
 
+  // Takes the block of a position away, as a sliding window's cache does.
+  void release_block(int sequence, int position) {
+    tables_[sequence * stride_ + position / kBlockPositions] = kNoBlock;
+  }
+
   // Appends one position's key and value, all heads, as fp32.
   void copy_position(int sequence, int position, std::vector<float>* keys, std::vector<float>* values) const {
     const float* k = row(keys_[sequence], position, 0);
@@ -90,6 +95,8 @@ class TestCache {
   }
 
  private:
+  static constexpr int32_t kNoBlock = 1 << 28;  // far outside: never to be read
+
   int64_t row_width() const { return int64_t{layer_.kv_heads} * layer_.head_dim; }
   const float* row(const std::vector<float>& plane, int position, int32_t head) const {
     return plane.data() + position * row_width() + int64_t{head} * layer_.head_dim;

@@ -86,9 +86,6 @@ void locate_split(const CacheAttention& job, int64_t kv_head, int64_t b, int64_t
       source->values[block + slot] = cache.values + offset + slot * row_bytes;
     }
   }
-  // Transposing reads whole key tiles; keep it off slots that hold nothing yet.
-  for (int64_t p = first; p < range.from; ++p) source->keys[p] = source->keys[range.from];
-  for (int64_t p = range.to; p % kKeyTile != 0; ++p) source->keys[p] = source->keys[range.to - 1];
   for (int64_t p = range.to; p < kSplit + kFetchAhead; ++p) source->values[p] = source->values[range.to - 1];
 }
 
