@@ -146,8 +146,9 @@ TEST(Sampler, TopKOnALargeVocabularyEqualsAFullSort) {
   for (float& value : logprobs) value = -static_cast<float>(random() % 700);  // many equals
   std::vector<int32_t> order(logprobs.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return logprobs[static_cast<size_t>(a)] > logprobs[static_cast<size_t>(b)];
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    const float left = logprobs[static_cast<size_t>(a)], right = logprobs[static_cast<size_t>(b)];
+    return left != right ? left > right : a < b;
   });
   for (int32_t k : {1, 2, 40, 1000, 19999, 20000, 30000}) {
     const auto best = best_tokens(logprobs, k);
