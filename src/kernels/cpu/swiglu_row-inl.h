@@ -32,7 +32,11 @@ inline float exp_clamped(float x) {
 
 // out[i] = gate[i] · σ(gate[i]) · up[i]; out may be gate.
 inline void swiglu_row(const float* gate, const float* up, int64_t width, float* out) {
-  for (int64_t i = 0; i < width; ++i) out[i] = gate[i] / (1.0f + exp_clamped(-gate[i])) * up[i];
+  for (int64_t i = 0; i < width; ++i) {
+    // silu(−88) is −5e-37: below it the exponential stops growing, and so must what it divides. NaN passes.
+    const float g = gate[i] < -88.0f ? -88.0f : gate[i];
+    out[i] = g / (1.0f + exp_clamped(-g)) * up[i];
+  }
 }
 
 }  // namespace rafter::kernels::RAFTER_TIER
