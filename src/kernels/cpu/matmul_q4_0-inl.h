@@ -2,6 +2,35 @@
 // j + 16.
 #pragma once
 
+#include "kernels/cpu/matmul_values-inl.h"
+#include "tensor/matrix.h"
+
+namespace rafter::kernels::RAFTER_TIER {
+namespace {
+
+// To fp32, for tiers without integer dot products: d·(q − 8), or d·q + m.
+template <bool kMinimum>
+struct Q4BlockDecoder {
+  static void decode(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t count, float* out) {
+    constexpr int64_t kHeader = kMinimum ? 4 : 2, kBlock = kHeader + 16;
+    const std::byte* block = weight.data + (n * weight.columns + k) / 32 * kBlock;
+    for (int64_t b = 0; b < count / 32; ++b, block += kBlock, out += 32) {
+      const float d = f16_value(block), m = kMinimum ? f16_value(block + 2) : 0;
+      for (int i = 0; i < 16; i += kLanes) {
+        const Words codes = load_bytes_wide(block + kHeader + i);
+        const Floats low = to_floats(codes & 15), high = to_floats(codes >> 4);
+        store(out + i, kMinimum ? d * low + m : d * (low - 8.0f));
+        store(out + i + 16, kMinimum ? d * high + m : d * (high - 8.0f));
+      }
+    }
+  }
+};
+using Q4_0Decoder = Q4BlockDecoder<false>;
+using Q4_1Decoder = Q4BlockDecoder<true>;
+
+}  // namespace
+}  // namespace rafter::kernels::RAFTER_TIER
+
 #if defined(__AVX512F__)
 
 #include "kernels/cpu/matmul_q4-inl.h"
