@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/matmul_any-inl.h"
 #include "kernels/cpu/matmul_bf16-inl.h"
-#include "kernels/cpu/matmul_float-inl.h"
+#include "kernels/cpu/matmul_plain-inl.h"
 #include "kernels/cpu/matmul_q4-inl.h"
 #include "kernels/cpu/matmul_q4_0-inl.h"
 #include "kernels/cpu/matmul_q6_k-inl.h"
@@ -58,15 +58,38 @@ inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecisio
       return codes_body<Q8_0Format>(precision);
     case tensor::FormatKind::q6_k:
       return codes_body<Q6KFormat>(precision);
-    default:
-      break;
+    case tensor::FormatKind::f16:
+      return plain_body<F16Values>(precision);
+    case tensor::FormatKind::f32:
+      return plain_body<F32Values>(precision);
   }
   return float_body<AnyFormat>(precision);
 }
 
 #else
 
-inline MatmulBody choose_body(const tensor::NumberFormat&, MatmulPrecision precision) {
+// From best to fallback.
+inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecision precision) {
+  switch (format.kind) {
+    case tensor::FormatKind::f32:
+      return plain_body<F32Values>(precision);
+    case tensor::FormatKind::f16:
+      return plain_body<F16Values>(precision);
+    case tensor::FormatKind::bf16:
+      return plain_body<Bf16Values>(precision);
+    case tensor::FormatKind::affine:
+      if (format.bits == 4) return float_body<Q4Decoder>(precision);
+      if (format.bits == 8) return float_body<Q8Decoder>(precision);
+      break;
+    case tensor::FormatKind::q4_0:
+      return float_body<Q4_0Decoder>(precision);
+    case tensor::FormatKind::q4_1:
+      return float_body<Q4_1Decoder>(precision);
+    case tensor::FormatKind::q8_0:
+      return float_body<Q8_0Decoder>(precision);
+    case tensor::FormatKind::q6_k:
+      return float_body<Q6KDecoder>(precision);
+  }
   return float_body<AnyFormat>(precision);
 }
 

@@ -54,39 +54,62 @@ void prepare_bf16(const float* x, int64_t columns, std::byte* prepared) {
   }
 }
 
-// A step of W times one prepared step of x, added to the lanes' sums.
-template <int kParts>
-[[gnu::always_inline]] inline __m512 add_dots(const std::byte* weights, const std::byte* x, __m512 sum) {
-  __m512 chain = _mm512_setzero_ps();
+// A step of kOutputs rows of W times one prepared step of x, added to the lanes' sums.
+template <int kParts, int kOutputs>
+[[gnu::always_inline]] inline void add_dots(const std::byte* const weights[kOutputs], const std::byte* x,
+                                            __m512 sums[kOutputs]) {
+  __m512 chains[kOutputs];
+  for (int i = 0; i < kOutputs; ++i) chains[i] = _mm512_setzero_ps();
   for (int p = 0; p < kParts; ++p) {
     for (int v = 0; v < kDotVectors; ++v) {
-      chain = _mm512_dpbf16_ps(chain, as_bf16(_mm512_loadu_si512(weights + v * kDotVectorBytes)),
-                               as_bf16(_mm512_load_si512(x + p * kDotStepBytes + v * kDotVectorBytes)));
+      const __m512bh inputs = as_bf16(_mm512_load_si512(x + p * kDotStepBytes + v * kDotVectorBytes));
+      for (int i = 0; i < kOutputs; ++i) {
+        chains[i] = _mm512_dpbf16_ps(chains[i], as_bf16(_mm512_loadu_si512(weights[i] + v * kDotVectorBytes)),
+                                     inputs);
+      }
     }
   }
-  return _mm512_add_ps(sum, chain);
+  for (int i = 0; i < kOutputs; ++i) sums[i] = _mm512_add_ps(sums[i], chains[i]);
 }
 
-// One row of W after another, each read once for all rows of x.
-template <int kParts, int kRows>
-void multiply_bf16_streamed(const MatmulColumns& work) {
-  const int64_t columns = work.weight->columns, full = columns / kDotStep, tail = columns % kDotStep;
-  for (int64_t n = work.begin; n < work.end; ++n) {
-    const std::byte* weights = work.weight->data + 2 * n * columns;
-    const std::byte* x = work.inputs;
-    __m512 sums[kRows];
-    for (auto& sum : sums) sum = _mm512_setzero_ps();
-    const auto add = [&](const std::byte* from) __attribute__((always_inline)) {
-      for (int r = 0; r < kRows; ++r) sums[r] = add_dots<kParts>(from, x + r * work.input_stride, sums[r]);
-    };
-    for (int64_t s = 0; s < full; ++s, weights += kDotStepBytes, x += kParts * kDotStepBytes) add(weights);
-    if (tail > 0) {
-      alignas(64) std::byte padded[kDotStepBytes] = {};
-      std::memcpy(padded, weights, 2 * tail);
-      add(padded);
-    }
-    for (int r = 0; r < kRows; ++r) work.sums[r * work.sums_stride + n - work.begin] = sum_lanes(sums[r]);
+// kOutputs rows of W, n[i], times kRows rows of x, each read once.
+template <int kParts, int kRows, int kOutputs>
+[[gnu::always_inline]] inline void multiply_bf16_rows(const MatmulColumns& work, const int64_t n[kOutputs]) {
+  const int64_t columns = work.weight->columns, tail = columns % kDotStep;
+  const std::byte* weights[kOutputs];
+  for (int i = 0; i < kOutputs; ++i) weights[i] = work.weight->data + 2 * n[i] * columns;
+  const std::byte* x = work.inputs;
+  __m512 sums[kRows][kOutputs];
+  for (int r = 0; r < kRows; ++r) {
+    for (int i = 0; i < kOutputs; ++i) sums[r][i] = _mm512_setzero_ps();
   }
+  const auto add = [&]() __attribute__((always_inline)) {
+    for (int r = 0; r < kRows; ++r) add_dots<kParts, kOutputs>(weights, x + r * work.input_stride, sums[r]);
+  };
+  for (int64_t k = kDotStep; k <= columns; k += kDotStep, x += kParts * kDotStepBytes) {
+    add();
+    for (int i = 0; i < kOutputs; ++i) weights[i] += kDotStepBytes;
+  }
+  if (tail > 0) {
+    alignas(64) std::byte padded[kOutputs][kDotStepBytes] = {};
+    for (int i = 0; i < kOutputs; ++i) {
+      std::memcpy(padded[i], weights[i], 2 * tail);
+      weights[i] = padded[i];
+    }
+    add();
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int i = 0; i < kOutputs; ++i) {
+      work.sums[r * work.sums_stride + n[i] - work.begin] = sum_lanes(sums[r][i]);
+    }
+  }
+}
+
+template <int kParts, int kRows, int kStreams>
+void multiply_bf16_streamed(const MatmulColumns& work) {
+  for_streams<kStreams>(work.begin, work.end, [&](const int64_t* n, auto streams) {
+    multiply_bf16_rows<kParts, kRows, streams.value>(work, n);
+  });
 }
 
 template <int kParts>
@@ -138,9 +161,11 @@ template <int kParts>
 void multiply_bf16(const MatmulColumns& work) {
   switch (work.rows) {
     case 1:
-      return multiply_bf16_streamed<kParts, 1>(work);
+      return multiply_bf16_streamed<kParts, 1, 2>(work);
     case 2:
-      return multiply_bf16_streamed<kParts, 2>(work);
+      return multiply_bf16_streamed<kParts, 2, 2>(work);
+    case 3:
+      return multiply_bf16_streamed<kParts, 3, 2>(work);
     default:
       return multiply_blocked<Bf16Panel<kParts>>(work);
   }

@@ -30,6 +30,26 @@ constexpr int64_t kNarrowBytes = 1 << 18;  // x below this stays there as a whol
 #endif
 }
 
+// Few rows of x: kStreams rows of W are multiplied at a time, each from its own part of [begin, end), so that
+// a worker reads that many linear streams. They share the loads of x and keep more of memory's latency in
+// flight than one: with bf16 weights one stream reached 70 % of a raw read, two 88 %, four 98 %. (Adjacent
+// rows instead would be streams that skip, and lose a third of the bandwidth; software prefetch 1 to 4 KB
+// ahead costs 5 %.)
+template <int kCount>
+struct Streams {
+  static constexpr int value = kCount;
+};
+template <int kStreams, class Body>
+[[gnu::always_inline]] inline void for_streams(int64_t begin, int64_t end, const Body& multiply) {
+  const int64_t part = (end - begin) / kStreams;
+  int64_t n[kStreams];
+  for (int64_t i = 0; i < part; ++i) {
+    for (int s = 0; s < kStreams; ++s) n[s] = begin + s * part + i;
+    multiply(n, Streams<kStreams>());
+  }
+  for (n[0] = begin + kStreams * part; n[0] < end; ++n[0]) multiply(n, Streams<1>());
+}
+
 // A Panel type says how a number format is expanded and multiplied:
 //   kColumns                columns of W per panel, a multiple of the format's block
 //   kBytes                  of one expanded row of a panel, a multiple of 64

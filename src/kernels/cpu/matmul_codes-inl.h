@@ -309,9 +309,10 @@ template <class Format>
 
 // ---- products
 
+// What a lane's integer sum starts from, given its extra.
 template <int kZero>
-[[gnu::always_inline]] inline __m512i add_offset(__m512i sum, const std::byte* offset) {
-  return kZero != 0 ? _mm512_add_epi32(sum, _mm512_load_si512(offset)) : sum;
+[[gnu::always_inline]] inline __m512i start_sum(const std::byte* offset) {
+  return kZero != 0 ? _mm512_load_si512(offset) : _mm512_setzero_si512();
 }
 
 // Biases of one row times the sums of x over the groups.
@@ -326,78 +327,104 @@ template <class Format>
   return sum;
 }
 
-// A step of W times one prepared step of x, added to the block's sum.
-template <class Format, int kDigits>
-[[gnu::always_inline]] inline __m512 add_step(const CodeStep& step, const std::byte* x, __m512 sum) {
+// A step of kOutputs rows of W times one prepared step of x, added to the block's sums: every vector of x is
+// loaded once for all of them.
+template <class Format, int kDigits, int kOutputs>
+[[gnu::always_inline]] inline void add_step(const CodeStep steps[kOutputs], const std::byte* x,
+                                            __m512 sums[kOutputs]) {
   using Layout = InputLayout<typename Format::Input, kDigits>;
-  constexpr int kZero = Format::Input::kZero;
-  __m512i digits[kDigits];
+  __m512i digits[kDigits][kOutputs];
   for (int d = 0; d < kDigits; ++d) {
-    digits[d] = _mm512_setzero_si512();
+    const __m512i start =
+        d == 0 ? _mm512_setzero_si512()
+               : start_sum<Format::Input::kZero>(x + Layout::kOffsets + (d - 1) * kVectorBytes);
+    for (int i = 0; i < kOutputs; ++i) digits[d][i] = start;
     for (int v = 0; v < kCodeVectors; ++v) {
-      digits[d] = _mm512_dpbusd_epi32(digits[d], step.codes[v],
-                                      _mm512_load_si512(x + (d * kCodeVectors + v) * kVectorBytes));
+      const __m512i inputs = _mm512_load_si512(x + (d * kCodeVectors + v) * kVectorBytes);
+      for (int i = 0; i < kOutputs; ++i) {
+        digits[d][i] = _mm512_dpbusd_epi32(digits[d][i], steps[i].codes[v], inputs);
+      }
     }
   }
-  __m512i upper = _mm512_add_epi32(_mm512_slli_epi32(digits[0], 8), digits[1]);
-  upper = add_offset<kZero>(upper, x + Layout::kOffsets);
-  if constexpr (kDigits == 2) return _mm512_fmadd_ps(step.scale, _mm512_cvtepi32_ps(upper), sum);
-  const __m512 scale256 = _mm512_mul_ps(step.scale, _mm512_set1_ps(256));
-  sum = _mm512_fmadd_ps(scale256, _mm512_cvtepi32_ps(upper), sum);
-  const __m512i lowest = add_offset<kZero>(digits[kDigits - 1], x + Layout::kOffsets + kVectorBytes);
-  return _mm512_fmadd_ps(step.scale, _mm512_cvtepi32_ps(lowest), sum);
+  for (int i = 0; i < kOutputs; ++i) {
+    const __m512i upper = _mm512_add_epi32(_mm512_slli_epi32(digits[0][i], 8), digits[1][i]);
+    __m512 scale = steps[i].scale;
+    if constexpr (kDigits == 3) scale = _mm512_mul_ps(scale, _mm512_set1_ps(256));
+    sums[i] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(upper), sums[i]);
+    if constexpr (kDigits == 3) {
+      sums[i] = _mm512_fmadd_ps(steps[i].scale, _mm512_cvtepi32_ps(digits[2][i]), sums[i]);
+    }
+  }
 }
 
-// Few rows: codes go from memory to the products through registers, one row of W after another, so that each
-// worker reads one linear stream.
-template <class Format, int kDigits, int kRows>
-void multiply_streamed(const MatmulColumns& work) {
+// kOutputs rows of W, n[i], times kRows rows of x. Codes go from memory to the products through registers.
+template <class Format, int kDigits, int kRows, int kOutputs>
+[[gnu::always_inline]] inline void multiply_rows(const MatmulColumns& work, const CodeRows& rows,
+                                                 const int64_t n[kOutputs]) {
   using Layout = InputLayout<typename Format::Input, kDigits>;
-  const CodeRows rows(*work.weight);
   const int64_t columns = work.weight->columns;
-  for (int64_t n = work.begin; n < work.end; ++n) {
-    CodeRow row = rows[n];
-    __m512 sums[kRows];
-    for (auto& sum : sums) sum = _mm512_setzero_ps();
-    const std::byte* x = work.inputs;
-    for (int64_t k = 0; k < columns; k += kBlockColumns, x += Layout::kBlockBytes) {
-      const int64_t live = columns - k < kBlockColumns ? columns - k : kBlockColumns;
-      __m512 block_sums[kRows];
-      for (auto& sum : block_sums) sum = _mm512_setzero_ps();
-      const std::byte* x_step = x + kVectorBytes;
-      CodeStep step;
-      const auto add = [&]() __attribute__((always_inline)) {
-        for (int r = 0; r < kRows; ++r) {
-          const std::byte* from = x_step + r * work.input_stride;
-          block_sums[r] = add_step<Format, kDigits>(step, from, block_sums[r]);
-          if constexpr (Format::Input::kBiases == Biases::per_step) {
-            sums[r] = _mm512_fmadd_ps(step.bias, _mm512_load_ps(from + Layout::kLaneSums), sums[r]);
-          }
-        }
-        x_step += Layout::kStepBytes;
-      };
-      for (int64_t s = kStep; s <= live; s += kStep) {
-        Format::expand(row.data, row.scales, step);
-        add();
-        row.data += Format::kStepBytes;
-        row.scales += Format::kStepScaleBytes;
-      }
-      if (live % kStep > 0) {
-        expand_tail<Format>(row.data, row.scales, live % kStep, step);
-        add();
-      }
+  CodeRow row[kOutputs];
+  __m512 sums[kRows][kOutputs];
+  for (int i = 0; i < kOutputs; ++i) row[i] = rows[n[i]];
+  for (int r = 0; r < kRows; ++r) {
+    for (int i = 0; i < kOutputs; ++i) sums[r][i] = _mm512_setzero_ps();
+  }
+  const std::byte* x = work.inputs;
+  for (int64_t k = 0; k < columns; k += kBlockColumns, x += Layout::kBlockBytes) {
+    const int64_t live = columns - k < kBlockColumns ? columns - k : kBlockColumns;
+    const std::byte* x_step = x + kVectorBytes;
+    __m512 block_sums[kRows][kOutputs];
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kOutputs; ++i) block_sums[r][i] = _mm512_setzero_ps();
+    }
+    CodeStep steps[kOutputs];
+    const auto add = [&]() __attribute__((always_inline)) {
       for (int r = 0; r < kRows; ++r) {
-        sums[r] = _mm512_fmadd_ps(_mm512_load_ps(x + r * work.input_stride), block_sums[r], sums[r]);
+        const std::byte* from = x_step + r * work.input_stride;
+        add_step<Format, kDigits, kOutputs>(steps, from, block_sums[r]);
+        if constexpr (Format::Input::kBiases == Biases::per_step) {
+          const __m512 x_sums = _mm512_load_ps(from + Layout::kLaneSums);
+          for (int i = 0; i < kOutputs; ++i) sums[r][i] = _mm512_fmadd_ps(steps[i].bias, x_sums, sums[r][i]);
+        }
       }
+      x_step += Layout::kStepBytes;
+    };
+    for (int64_t s = kStep; s <= live; s += kStep) {
+      for (int i = 0; i < kOutputs; ++i) {
+        Format::expand(row[i].data, row[i].scales, steps[i]);
+        row[i].data += Format::kStepBytes;
+        row[i].scales += Format::kStepScaleBytes;
+      }
+      add();
+    }
+    if (live % kStep > 0) {
+      for (int i = 0; i < kOutputs; ++i) {
+        expand_tail<Format>(row[i].data, row[i].scales, live % kStep, steps[i]);
+      }
+      add();
     }
     for (int r = 0; r < kRows; ++r) {
-      if constexpr (Format::Input::kBiases == Biases::per_row) {
-        const std::byte* x_sums = work.inputs + r * work.input_stride + Layout::sums_offset(columns);
-        sums[r] = add_row_biases<Format>(row.biases, columns, x_sums, sums[r]);
-      }
-      work.sums[r * work.sums_stride + n - work.begin] = sum_lanes(sums[r]);
+      const __m512 units = _mm512_load_ps(x + r * work.input_stride);
+      for (int i = 0; i < kOutputs; ++i) sums[r][i] = _mm512_fmadd_ps(units, block_sums[r][i], sums[r][i]);
     }
   }
+  for (int r = 0; r < kRows; ++r) {
+    for (int i = 0; i < kOutputs; ++i) {
+      if constexpr (Format::Input::kBiases == Biases::per_row) {
+        const std::byte* x_sums = work.inputs + r * work.input_stride + Layout::sums_offset(columns);
+        sums[r][i] = add_row_biases<Format>(row[i].biases, columns, x_sums, sums[r][i]);
+      }
+      work.sums[r * work.sums_stride + n[i] - work.begin] = sum_lanes(sums[r][i]);
+    }
+  }
+}
+
+template <class Format, int kDigits, int kRows, int kStreams>
+void multiply_streamed(const MatmulColumns& work) {
+  const CodeRows rows(*work.weight);
+  for_streams<kStreams>(work.begin, work.end, [&](const int64_t* n, auto streams) {
+    multiply_rows<Format, kDigits, kRows, streams.value>(work, rows, n);
+  });
 }
 
 // More rows: a panel is one block of columns; it holds, per step, the four vectors, then the lanes' scales,
@@ -447,20 +474,17 @@ struct CodePanel {
     }
   }
 
-  // Integer sums times scales, added to the block's sums; the integer sums start anew from zero.
+  // Integer sums times scales, added to the block's sums.
   template <int kRows, int kOutputs>
-  [[gnu::always_inline]] static void scale_sums(const std::byte* offsets, int64_t x_stride,
-                                                const std::byte* panel, float factor,
-                                                __m512i sums[kRows][kOutputs],
+  [[gnu::always_inline]] static void scale_sums(const std::byte* panel, float factor,
+                                                const __m512i sums[kRows][kOutputs],
                                                 float block_sums[kRows][kOutputs][kLanes]) {
     for (int i = 0; i < kOutputs; ++i) {
       __m512 scale = _mm512_load_ps(panel + i * kBytes + kScale);
       if (factor != 1) scale = _mm512_mul_ps(scale, _mm512_set1_ps(factor));
       for (int r = 0; r < kRows; ++r) {
-        const __m512i sum = add_offset<Format::Input::kZero>(sums[r][i], offsets + r * x_stride);
-        _mm512_store_ps(block_sums[r][i],
-                        _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(sum), _mm512_load_ps(block_sums[r][i])));
-        sums[r][i] = _mm512_setzero_si512();
+        _mm512_store_ps(block_sums[r][i], _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(sums[r][i]),
+                                                          _mm512_load_ps(block_sums[r][i])));
       }
     }
   }
@@ -469,24 +493,31 @@ struct CodePanel {
   static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live,
                    float* row_sums) {
     constexpr int64_t kDigitBytes = kCodeVectors * kVectorBytes;
+    constexpr int kZero = Format::Input::kZero;
     alignas(64) float block_sums[kRows][kOutputs][kLanes] = {};
     __m512i sums[kRows][kOutputs];
-    for (auto& row : sums) {
-      for (auto& sum : row) sum = _mm512_setzero_si512();
-    }
     const std::byte* digits = x + kVectorBytes;
     for (int64_t s = 0; s < live; s += kStep, digits += Layout::kStepBytes, panel += kStepBytes) {
-      add_digit<kRows, kOutputs>(digits, x_stride, panel, sums);
       for (auto& row : sums) {
-        for (auto& sum : row) sum = _mm512_slli_epi32(sum, 8);
+        for (auto& sum : row) sum = _mm512_setzero_si512();
+      }
+      add_digit<kRows, kOutputs>(digits, x_stride, panel, sums);
+      for (int r = 0; r < kRows; ++r) {
+        const __m512i start = start_sum<kZero>(digits + r * x_stride + Layout::kOffsets);
+        for (int i = 0; i < kOutputs; ++i) {
+          sums[r][i] = _mm512_slli_epi32(sums[r][i], 8);
+          if (kZero != 0) sums[r][i] = _mm512_add_epi32(sums[r][i], start);
+        }
       }
       add_digit<kRows, kOutputs>(digits + kDigitBytes, x_stride, panel, sums);
-      scale_sums<kRows, kOutputs>(digits + Layout::kOffsets, x_stride, panel, kDigits == 3 ? 256 : 1, sums,
-                                  block_sums);
+      scale_sums<kRows, kOutputs>(panel, kDigits == 3 ? 256 : 1, sums, block_sums);
       if constexpr (kDigits == 3) {
+        for (int r = 0; r < kRows; ++r) {
+          const __m512i start = start_sum<kZero>(digits + r * x_stride + Layout::kOffsets + kVectorBytes);
+          for (int i = 0; i < kOutputs; ++i) sums[r][i] = start;
+        }
         add_digit<kRows, kOutputs>(digits + 2 * kDigitBytes, x_stride, panel, sums);
-        scale_sums<kRows, kOutputs>(digits + Layout::kOffsets + kVectorBytes, x_stride, panel, 1, sums,
-                                    block_sums);
+        scale_sums<kRows, kOutputs>(panel, 1, sums, block_sums);
       }
       if constexpr (kStepBiases) add_step_biases<kRows, kOutputs>(digits, x_stride, panel, row_sums);
     }
@@ -513,31 +544,53 @@ struct CodePanel {
     }
   }
 
+  // The groups' biases: those of up to 64 groups are expanded at a time and stay in registers for all rows.
   static void finish_outputs(const MatmulColumns& work, int64_t n, int outputs, int64_t first, int64_t rows,
                              float* sums) {
     if constexpr (Format::Input::kBiases == Biases::per_row) {
-      const int64_t columns = work.weight->columns;
+      constexpr int kVectors = 4;
+      const int64_t columns = work.weight->columns, groups = columns / Format::Input::kGroup;
       const CodeRows weight_rows(*work.weight);
-      for (int64_t r = 0; r < rows; ++r) {
-        const std::byte* x_sums =
-            work.inputs + (first + r) * work.input_stride + Layout::sums_offset(columns);
-        for (int i = 0; i < outputs; ++i) {
-          float* place = sums + (r * kTileOutputs + i) * kLanes;
-          _mm512_store_ps(place, add_row_biases<Format>(weight_rows[n + i].biases, columns, x_sums,
-                                                        _mm512_load_ps(place)));
+      const std::byte* x = work.inputs + first * work.input_stride + Layout::sums_offset(columns);
+      for (int i = 0; i < outputs; ++i) {
+        const std::byte* biases = weight_rows[n + i].biases;
+        for (int64_t g = 0; g < groups; g += kVectors * kLanes) {
+          const int64_t left = (groups - g + kLanes - 1) / kLanes;
+          const int vectors = static_cast<int>(left < kVectors ? left : kVectors);
+          __m512 bias[kVectors];
+          for (int j = 0; j < vectors; ++j) {
+            const int64_t group = g + j * kLanes;
+            bias[j] = Format::Scale::load(biases + group * Format::Scale::kBytes, groups - group);
+          }
+          for (int64_t r = 0; r < rows; ++r) {
+            float* place = sums + (r * kTileOutputs + i) * kLanes;
+            const std::byte* x_sums = x + r * work.input_stride + 4 * g;
+            __m512 sum = _mm512_load_ps(place);
+            for (int j = 0; j < vectors; ++j) {
+              sum = _mm512_fmadd_ps(bias[j], _mm512_load_ps(x_sums + j * kVectorBytes), sum);
+            }
+            _mm512_store_ps(place, sum);
+          }
         }
       }
     }
   }
 };
 
+// Formats whose scales lie apart read three arrays per row: more than one row at a time is then too many
+// streams (q4g64 from memory, of a raw read: one row 82 %, two 77 %, four 58 %).
+template <class Format>
+constexpr int kStreams = Format::Input::kBiases == Biases::per_row ? 1 : 2;
+
 template <class Format, int kDigits>
 void multiply_codes(const MatmulColumns& work) {
   switch (work.rows) {
     case 1:
-      return multiply_streamed<Format, kDigits, 1>(work);
+      return multiply_streamed<Format, kDigits, 1, kStreams<Format>>(work);
     case 2:
-      return multiply_streamed<Format, kDigits, 2>(work);
+      return multiply_streamed<Format, kDigits, 2, kStreams<Format>>(work);
+    case 3:
+      return multiply_streamed<Format, kDigits, 3, kStreams<Format>>(work);
     default:
       return multiply_blocked<CodePanel<Format, kDigits>>(work);
   }

@@ -1,6 +1,31 @@
 // MLX affine 4 bit: rows of nibbles, low one first; a scale and a bias per group.
 #pragma once
 
+#include "kernels/cpu/matmul_values-inl.h"
+#include "tensor/matrix.h"
+
+namespace rafter::kernels::RAFTER_TIER {
+namespace {
+
+// To fp32, for tiers without integer dot products: code · scale + bias.
+struct Q4Decoder {
+  static void decode(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t count, float* out) {
+    const int group = weight.format.group;
+    const int64_t first = (n * weight.columns + k) / group;
+    const std::byte* codes = weight.data + (n * weight.columns + k) / 2;
+    for (int64_t g = 0; g < count / group; ++g, codes += group / 2, out += group) {
+      const float scale = scale_value(weight.format.scale_type, weight.scales, first + g);
+      const float bias = scale_value(weight.format.scale_type, weight.biases, first + g);
+      for (int i = 0; i < group; i += kLanes) {
+        store(out + i, to_floats(load_nibbles(codes + i / 2)) * scale + bias);
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace rafter::kernels::RAFTER_TIER
+
 #if defined(__AVX512F__)
 
 #include "kernels/cpu/matmul_codes-inl.h"

@@ -2,6 +2,37 @@
 // signed scales, one f16 scale.
 #pragma once
 
+#include "kernels/cpu/matmul_values-inl.h"
+#include "tensor/matrix.h"
+
+namespace rafter::kernels::RAFTER_TIER {
+namespace {
+
+// To fp32, for tiers without integer dot products: d·scale·(q − 32). Strip s of 32 codes in half a block has
+// its low bits in nibbles s / 2 of 32 bytes, its upper bits at bit 2s of the half's 32 bytes of pairs.
+struct Q6KDecoder {
+  static void decode(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t count, float* out) {
+    const std::byte* block = weight.data + (n * weight.columns + k) / 256 * 210;
+    for (int64_t b = 0; b < count / 256; ++b, block += 210) {
+      const float d = f16_value(block + 208);
+      for (int strip = 0; strip < 8; ++strip, out += 32) {
+        const int half = strip / 4, s = strip % 4;
+        const std::byte* low = block + 64 * half + 32 * (s % 2);
+        const std::byte* pairs = block + 128 + 32 * half;
+        for (int i = 0; i < 32; i += kLanes) {
+          const Words nibbles = load_bytes_wide(low + i) >> (4 * (s / 2)) & 15;
+          const Words upper = load_bytes_wide(pairs + i) >> (2 * s) & 3;
+          const float scale = d * static_cast<float>(static_cast<int8_t>(block[192 + 2 * strip + i / 16]));
+          store(out + i, scale * (to_floats(nibbles | upper << 4) - 32.0f));
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace rafter::kernels::RAFTER_TIER
+
 #if defined(__AVX512F__)
 
 #include "kernels/cpu/matmul_codes-inl.h"

@@ -1,6 +1,31 @@
 // MLX affine 8 bit: rows of unsigned bytes; a scale and a bias per group.
 #pragma once
 
+#include "kernels/cpu/matmul_values-inl.h"
+#include "tensor/matrix.h"
+
+namespace rafter::kernels::RAFTER_TIER {
+namespace {
+
+// To fp32, for tiers without integer dot products: code · scale + bias.
+struct Q8Decoder {
+  static void decode(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t count, float* out) {
+    const int group = weight.format.group;
+    const int64_t first = (n * weight.columns + k) / group;
+    const std::byte* codes = weight.data + n * weight.columns + k;
+    for (int64_t g = 0; g < count / group; ++g, codes += group, out += group) {
+      const float scale = scale_value(weight.format.scale_type, weight.scales, first + g);
+      const float bias = scale_value(weight.format.scale_type, weight.biases, first + g);
+      for (int i = 0; i < group; i += kLanes) {
+        store(out + i, to_floats(load_bytes_wide(codes + i)) * scale + bias);
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace rafter::kernels::RAFTER_TIER
+
 #if defined(__AVX512F__)
 
 #include "kernels/cpu/matmul_codes-inl.h"

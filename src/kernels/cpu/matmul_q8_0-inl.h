@@ -1,6 +1,29 @@
 // GGUF Q8_0: blocks of an f16 scale and 32 signed bytes.
 #pragma once
 
+#include "kernels/cpu/matmul_values-inl.h"
+#include "tensor/matrix.h"
+
+namespace rafter::kernels::RAFTER_TIER {
+namespace {
+
+// To fp32, for tiers without integer dot products: d·q.
+struct Q8_0Decoder {
+  static void decode(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t count, float* out) {
+    const std::byte* block = weight.data + (n * weight.columns + k) / 32 * 34;
+    for (int64_t b = 0; b < count / 32; ++b, block += 34, out += 32) {
+      const float d = f16_value(block);
+      for (int i = 0; i < 32; i += kLanes) {
+        const Words codes = (load_bytes_wide(block + 2 + i) ^ 0x80) - 0x80;  // extends the sign
+        store(out + i, d * to_floats(codes));
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace rafter::kernels::RAFTER_TIER
+
 #if defined(__AVX512F__)
 
 #include "kernels/cpu/matmul_q8-inl.h"
