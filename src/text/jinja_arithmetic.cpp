@@ -114,6 +114,7 @@ std::optional<int64_t> slice_bound(const Value& bound) {
 // The indices that start:stop:step selects from `size` items.
 struct Selection {
   int64_t start;
+  int64_t stop;
   int64_t step;
   size_t count;
 };
@@ -128,9 +129,9 @@ Selection select(size_t size, std::optional<int64_t> start, std::optional<int64_
   const int64_t first = start ? clamp(*start) : step < 0 ? highest : lowest;
   const int64_t last = stop ? clamp(*stop) : step < 0 ? lowest : highest;
   const int64_t distance = step < 0 ? first - last : last - first;
-  if (distance <= 0) return {first, step, 0};
+  if (distance <= 0) return {first, last, step, 0};
   const auto stride = static_cast<uint64_t>(step < 0 ? -(step + 1) : step - 1) + 1;
-  return {first, step, static_cast<size_t>((static_cast<uint64_t>(distance) - 1) / stride + 1)};
+  return {first, last, step, static_cast<size_t>((static_cast<uint64_t>(distance) - 1) / stride + 1)};
 }
 
 Value slice_string(const Value& value, const Selection& picked, Runtime& runtime) {
@@ -309,7 +310,7 @@ Value get_slice(const Value& value, const Value& start, const Value& stop, const
   const Selection picked = select(length(value), slice_bound(start), slice_bound(stop), stride);
   runtime.meter.step(picked.count / 16);
   if (value.is_string()) return slice_string(value, picked, runtime);
-  if (range != nullptr) return range->slice(picked.start, picked.step, picked.count, runtime);
+  if (range != nullptr) return range->slice(picked.start, picked.stop, picked.step, runtime);
   const auto& items = value.as_sequence().items;
   std::vector<Value> sliced;
   sliced.reserve(picked.count);

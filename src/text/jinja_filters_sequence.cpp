@@ -1,6 +1,7 @@
 // Filters over sequences.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "text/jinja_binder.h"
 #include "text/jinja_filters.h"
@@ -43,12 +44,24 @@ bool is_reversible(const Value& value, Runtime& runtime) {
   return value.as_object().backwards(value, runtime) != nullptr;
 }
 
+// Python's name for the type of reversed(value).
+std::string reversed_type(const Value& value) {
+  if (value.is(Kind::list)) return "list_reverseiterator";
+  if (value.is(Kind::dict)) return "dict_reversekeyiterator";
+  if (value.object_if<Range>() != nullptr) return "range_iterator";
+  if (auto* view = value.object_if<DictView>()) {
+    return view->part() == DictView::Part::keys     ? "dict_reversekeyiterator"
+           : view->part() == DictView::Part::values ? "dict_reversevalueiterator"
+                                                    : "dict_reverseitemiterator";
+  }
+  return "reversed";
+}
+
 Value reverse(Runtime& runtime, const Value& input, const Arguments& arguments) {
   Binder("reverse", arguments, {});
   if (input.is_string()) return get_slice(input, {}, {}, Value::integer(-1), runtime);
   if (is_reversible(input, runtime)) {
-    const std::string type = input.type_name() + "_reverseiterator";
-    return runtime.object<Generator>(iterate_backwards(input, runtime), type, std::string());
+    return runtime.object<Generator>(iterate_backwards(input, runtime), reversed_type(input), std::string());
   }
   if (!is_iterable(input, runtime)) fail(FailureKind::type, "argument must be iterable");
   std::vector<Value> items = to_vector(input, runtime);
@@ -101,7 +114,7 @@ Value dict_sort(Runtime& runtime, const Value& input, const Arguments& arguments
     const Value& key = by == "key" ? entry.key : entry.value;
     keys.push_back(case_sensitive ? key : ignore_case(key, runtime));
   }
-  return runtime.list(sorted(std::move(pairs), keys, bound.truth(2, false), runtime.meter));
+  return runtime.list(sorted(std::move(pairs), keys, bound.integer(2, 0) != 0, runtime.meter));
 }
 
 std::vector<AttributePath> attribute_paths(const Value& attribute, Runtime& runtime) {
@@ -132,7 +145,7 @@ Value sort(Runtime& runtime, const Value& input, const Arguments& arguments) {
     }
     keys.push_back(runtime.list(std::move(key)));
   }
-  return runtime.list(sorted(std::move(items), keys, bound.truth(0, false), runtime.meter));
+  return runtime.list(sorted(std::move(items), keys, bound.integer(0, 0) != 0, runtime.meter));
 }
 
 Value unique(Runtime& runtime, const Value& input, const Arguments& arguments) {
@@ -225,26 +238,23 @@ Value batch(Runtime& runtime, const Value& input, const Arguments& arguments) {
   Binder bound("batch", arguments, {"linecount", "fill_with"}, 1);
   const Value size = bound.at(0), fill = bound.value(1);
   std::shared_ptr<Iterator> source;
-  bool done = false;
-  auto next = [&runtime, input, size, fill, source, done](Value& row) mutable {
-    if (done) return false;
+  std::vector<Value> pending;
+  auto next = [&runtime, input, size, fill, source, pending](Value& row) mutable {
     if (source == nullptr) source = iterate(input, runtime);
-    std::vector<Value> items;
-    // A row is full when its length is equal to the count; a count that no length equals gives one row.
-    auto full = [&] {
-      return equals(Value::integer(static_cast<int64_t>(items.size())), size, runtime.meter);
-    };
-    Value item;
-    while ((items.empty() || !full()) && source->next(item)) items.push_back(std::move(item));
-    done = items.empty() || !full();
-    if (items.empty()) return false;
-    if (done && !fill.is_none() &&
-        less(Value::integer(static_cast<int64_t>(items.size())), size, runtime.meter)) {
-      const int64_t missing = require_integer(size, "batch()") - static_cast<int64_t>(items.size());
-      runtime.meter.check_size(static_cast<uint64_t>(missing), sizeof(Value));
-      items.insert(items.end(), static_cast<size_t>(missing), fill);
+    auto pending_size = [&] { return Value::integer(static_cast<int64_t>(pending.size())); };
+    for (Value item; source->next(item);) {
+      const bool full = equals(pending_size(), size, runtime.meter);
+      if (full) row = runtime.list(std::exchange(pending, {}));
+      pending.push_back(std::move(item));
+      if (full) return true;
     }
-    row = runtime.list(std::move(items));
+    if (pending.empty()) return false;
+    if (!fill.is_none() && less(pending_size(), size, runtime.meter)) {
+      const auto missing = static_cast<uint64_t>(require_integer(size, "batch()")) - pending.size();
+      runtime.meter.check_size(missing, sizeof(Value));
+      pending.insert(pending.end(), missing, fill);
+    }
+    row = runtime.list(std::exchange(pending, {}));
     return true;
   };
   const int depth = std::max(input.nesting(), fill.nesting()) + 1;

@@ -95,7 +95,8 @@ Value round(Runtime&, const Value& input, const Arguments& arguments) {
   const double factor = std::pow(10.0, static_cast<double>(precision));
   const double scaled = require_real(input) * factor;
   if (!std::isfinite(scaled)) fail(FailureKind::value, "cannot convert float infinity or NaN to integer");
-  return Value::real((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / factor);
+  const double whole = method == "ceil" ? std::ceil(scaled) : std::floor(scaled);
+  return Value::real((whole + 0.0) / factor);  // as if by way of an integer, which has no negative zero
 }
 
 Value json(Runtime& runtime, const Value& input, const Arguments& arguments) {
@@ -103,7 +104,7 @@ Value json(Runtime& runtime, const Value& input, const Arguments& arguments) {
   JsonStyle style;
   style.ensure_ascii = bound.truth(0, false);
   style.sort_keys = bound.truth(3, false);
-  if (bound.has(1) && !bound.at(1).is_none()) {
+  if (bound.has(1) && !bound.at(1).is_none() && !input.is_string()) {  // a string never looks at its indent
     style.item_separator = Text(",");
     if (bound.at(1).is_string()) {
       style.indent = bound.at(1).as_string().text;

@@ -31,7 +31,8 @@ class PercentFormatter {
  public:
   PercentFormatter(const Value& format, const Value& arguments, Runtime& runtime)
       : format_(format.as_string()), arguments_(arguments), runtime_(runtime), out_(runtime.meter) {
-    is_mapping_ = arguments.is(Kind::dict) || arguments.is(Kind::list) || arguments.is_undefined();
+    is_mapping_ = arguments.is(Kind::dict) || arguments.is(Kind::list) || arguments.is_undefined() ||
+                  (arguments.is(Kind::object) && arguments.as_object().has_items());
   }
 
   Value run() {

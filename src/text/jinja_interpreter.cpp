@@ -173,6 +173,12 @@ void Interpreter::write(const Value& value) {
   }
 }
 
+// What a filter or call block makes is output as it is, so it has to be text.
+void Interpreter::write_text(const Value& value) {
+  if (!value.is_string()) fail(FailureKind::type, "expected str instance, {} found", value.type_name());
+  write(value);
+}
+
 Interpreter::Flow Interpreter::run_if(const If& node, const FramePtr& frame) {
   for (const auto& [condition, body] : node.branches) {
     if (truthy(evaluate(*condition, frame))) return execute(body, frame);
@@ -311,8 +317,7 @@ Interpreter::Flow Interpreter::run_filter_block(const FilterBlock& node, const F
   const Flow flow = execute(node.body, frame);
   if (flow != Flow::normal) return flow;
   Value text = runtime_.string(capture.take());
-  text = filter(static_cast<const Filter&>(*node.filter), frame, &text);
-  write(text);
+  write_text(filter(static_cast<const Filter&>(*node.filter), frame, &text));
   leave(node.scope, frame);
   return Flow::normal;
 }
@@ -333,7 +338,7 @@ void Interpreter::run_macro(const Macro& node, const FramePtr& frame) {
 
 void Interpreter::run_call_block(const CallBlock& node, const FramePtr& frame) {
   const Value caller = runtime_.object<MacroObject>(*this, node.plan, frame);
-  write(call(static_cast<const Call&>(*node.call), frame, &caller));
+  write_text(call(static_cast<const Call&>(*node.call), frame, &caller));
 }
 
 void Interpreter::run_generation(const Generation& node, const FramePtr& frame) {

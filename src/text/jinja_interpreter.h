@@ -62,6 +62,7 @@ class Interpreter {
   void run_generation(const Generation& node, const FramePtr& frame);
   void run_block(const Block& node);
   void write(const Value& value);
+  void write_text(const Value& value);
 
   void enter(const ScopePlan& scope, const FramePtr& frame);
   void leave(const ScopePlan& scope, const FramePtr& frame);

@@ -90,9 +90,10 @@ Value LoopContext::cycle(const Arguments& arguments) const {
 
 Value LoopContext::changed(const Arguments& arguments, Runtime& runtime) {
   const auto& now = arguments.positional;
-  const bool same = last_changed_ && last_changed_->size() == now.size() &&
-                    std::equal(now.begin(), now.end(), last_changed_->begin(),
-                               [&](const Value& a, const Value& b) { return jinja::equals(a, b, runtime.meter); });
+  const bool same =
+      last_changed_ && last_changed_->size() == now.size() &&
+      std::equal(now.begin(), now.end(), last_changed_->begin(),
+                 [&](const Value& a, const Value& b) { return jinja::equals(a, b, runtime.meter); });
   if (!same) last_changed_ = now;
   return Value::boolean(!same);
 }

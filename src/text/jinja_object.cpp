@@ -10,6 +10,9 @@
 namespace rafter::text::jinja {
 namespace {
 
+// Python prints where an object lies; a fixed address keeps renders reproducible.
+constexpr std::string_view kAddress = "0x7f0000000000";
+
 class RangeIterator : public Iterator {
  public:
   RangeIterator(Meter& meter, Value range, bool backwards)
@@ -135,14 +138,15 @@ std::optional<Value> Range::item(const Value& key, Runtime&) {
   return Value::integer(at(static_cast<size_t>(index < 0 ? index + size : index)));
 }
 
-Value Range::slice(int64_t start, int64_t step, size_t count, Runtime& runtime) const {
-  const int64_t first = start_ + start * step_;
-  const __int128 stride = static_cast<__int128>(step) * step_;
-  const __int128 last = first + stride * static_cast<__int128>(count);
-  if (stride > INT64_MAX || stride < INT64_MIN || last > INT64_MAX || last < INT64_MIN) {
-    fail(FailureKind::value, "the range is outside 64-bit integers");
+Value Range::slice(int64_t start, int64_t stop, int64_t step, Runtime& runtime) const {
+  const auto item = [&](int64_t position) { return start_ + static_cast<__int128>(position) * step_; };
+  const __int128 first = item(start), last = item(stop), stride = static_cast<__int128>(step) * step_;
+  for (const __int128 number : {first, last, stride}) {
+    if (number > INT64_MAX || number < INT64_MIN)
+      fail(FailureKind::value, "the range is outside 64-bit integers");
   }
-  return runtime.object<Range>(first, static_cast<int64_t>(last), static_cast<int64_t>(stride));
+  return runtime.object<Range>(static_cast<int64_t>(first), static_cast<int64_t>(last),
+                               static_cast<int64_t>(stride));
 }
 
 bool Range::contains(int64_t value) const {
@@ -188,8 +192,8 @@ Generator::Generator(std::unique_ptr<Iterator> items, std::string type_name, std
 }
 
 void Generator::print(Builder& out, Runtime&) const {
-  out.append(function_.empty() ? fmt::format("<{} object>", type_name_)
-                               : fmt::format("<{} object {}>", type_name_, function_));
+  out.append(function_.empty() ? fmt::format("<{} object at {}>", type_name_, kAddress)
+                               : fmt::format("<{} object {} at {}>", type_name_, function_, kAddress));
 }
 
 std::unique_ptr<Iterator> Generator::iterate(const Value& self, Runtime&) {
@@ -202,8 +206,9 @@ Function::Function(std::string name, Body body, Value self)
 }
 
 void Function::print(Builder& out, Runtime&) const {
-  out.append(self_.is_none() ? fmt::format("<function {}>", name_)
-                             : fmt::format("<built-in method {} of {} object>", name_, self_.type_name()));
+  out.append(self_.is_none() ? fmt::format("<function {} at {}>", name_, kAddress)
+                             : fmt::format("<built-in method {} of {} object at {}>", name_,
+                                           self_.type_name(), kAddress));
 }
 
 bool Function::equals(const Object& other, Meter&) const {

@@ -80,8 +80,8 @@ class Range : public Object {
   bool has_items() const override { return true; }
 
   int64_t at(size_t position) const { return start_ + static_cast<int64_t>(position) * step_; }
-  // The items at start, start + step, … (`count` of them), as a range.
-  Value slice(int64_t start, int64_t step, size_t count, Runtime& runtime) const;
+  // The items at positions start, start + step, … up to stop, as a range.
+  Value slice(int64_t start, int64_t stop, int64_t step, Runtime& runtime) const;
   bool contains(int64_t value) const;
 
  private:

@@ -51,13 +51,11 @@ class ExpressionParser {
 
   enum class Mode : uint8_t { full, no_conditional };
   ExpressionPtr expression(Mode mode = Mode::full);
-  // Expressions separated by commas: a tuple if there is a comma, else the expression itself. `end_name` is a
-  // word that ends it besides the closing tokens ("in", "recursive").
-  ExpressionPtr expression_or_tuple(Mode mode = Mode::full, std::string_view end_name = {},
-                                    bool in_parens = false);
+  // Expressions separated by commas: a tuple if there is a comma, else the expression itself.
+  ExpressionPtr expression_or_tuple(Mode mode = Mode::full, bool in_parens = false);
   // `| name(…) | name(…)` after `input`, which may be null; `first_is_open`: the first name follows directly.
   ExpressionPtr filters(ExpressionPtr input, bool first_is_open = false);
-  Target target(bool allow_attributes, std::string_view end_name = {});
+  Target target(bool allow_attributes);
   std::string target_name();
 
  private:
@@ -86,7 +84,7 @@ class ExpressionParser {
   ArgumentList arguments(Expression& owner);
   std::string dotted_name();
   Target simple_target(bool allow_attributes);
-  bool at_tuple_end(std::string_view end_name) const;
+  bool at_tuple_end() const;
 
   TokenStream& stream_;
   int depth_ = 0;

@@ -260,7 +260,7 @@ ExpressionPtr ExpressionParser::primary() {
       return std::make_unique<Constant>(Value::real(real_from_digits(stream_.next().text)), line);
     case TokenType::left_paren: {
       stream_.next();
-      ExpressionPtr inner = expression_or_tuple(Mode::full, {}, true);
+      ExpressionPtr inner = expression_or_tuple(Mode::full, true);
       stream_.expect(TokenType::right_paren);
       return inner;
     }
@@ -310,20 +310,17 @@ ExpressionPtr ExpressionParser::dict_display() {
   return node;
 }
 
-bool ExpressionParser::at_tuple_end(std::string_view end_name) const {
-  if (stream_.at(TokenType::variable_end) || stream_.at(TokenType::block_end) ||
-      stream_.at(TokenType::right_paren)) {
-    return true;
-  }
-  return !end_name.empty() && stream_.at_name(end_name);
+bool ExpressionParser::at_tuple_end() const {
+  return stream_.at(TokenType::variable_end) || stream_.at(TokenType::block_end) ||
+         stream_.at(TokenType::right_paren);
 }
 
-ExpressionPtr ExpressionParser::expression_or_tuple(Mode mode, std::string_view end_name, bool in_parens) {
+ExpressionPtr ExpressionParser::expression_or_tuple(Mode mode, bool in_parens) {
   auto node = std::make_unique<Display>(ExpressionKind::tuple, stream_.line());
   bool is_tuple = false;
   while (true) {
     if (!node->items.empty()) stream_.expect(TokenType::comma);
-    if (at_tuple_end(end_name)) break;
+    if (at_tuple_end()) break;
     node->items.push_back(expression(mode));
     raise(*node, node->items.back());
     if (!stream_.at(TokenType::comma)) break;
@@ -531,7 +528,7 @@ Target ExpressionParser::simple_target(bool allow_attributes) {
   Descent descent(*this);
   const int line = stream_.line();
   if (stream_.skip_if(TokenType::left_paren)) {
-    Target inner = target(false, {});
+    Target inner = target(false);
     stream_.expect(TokenType::right_paren);
     return inner;
   }
@@ -545,12 +542,12 @@ Target ExpressionParser::simple_target(bool allow_attributes) {
   return made;
 }
 
-Target ExpressionParser::target(bool allow_attributes, std::string_view end_name) {
+Target ExpressionParser::target(bool allow_attributes) {
   Target tuple{Target::Kind::tuple, stream_.line(), {}, {}, {}, {}};
   bool is_tuple = false;
   while (true) {
     if (!tuple.items.empty()) stream_.expect(TokenType::comma);
-    if (at_tuple_end(end_name)) break;
+    if (at_tuple_end()) break;
     tuple.items.push_back(simple_target(allow_attributes));
     if (!stream_.at(TokenType::comma)) break;
     is_tuple = true;

@@ -153,9 +153,9 @@ StatementPtr StatementParser::statement() {
 
 StatementPtr StatementParser::for_loop() {
   auto node = std::make_unique<For>(stream_.next().line);
-  node->target = expressions_.target(false, "in");
+  node->target = expressions_.target(false);
   stream_.expect_name("in");
-  node->items = expressions_.expression_or_tuple(ExpressionParser::Mode::no_conditional, "recursive");
+  node->items = expressions_.expression_or_tuple(ExpressionParser::Mode::no_conditional);
   if (stream_.skip_if_name("if")) node->condition = expressions_.expression();
   node->recursive = stream_.skip_if_name("recursive");
   node->body = tag_body({"endfor", "else"});

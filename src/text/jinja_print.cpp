@@ -1,5 +1,6 @@
 #include "text/jinja_print.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -8,15 +9,24 @@
 namespace rafter::text::jinja {
 namespace {
 
-struct PrintingDepth {
-  explicit PrintingDepth(Runtime& runtime) : depth(runtime.printing_depth) {
-    if (++depth > 2 * kMaxNesting) {
-      --depth;
+// A container being printed. One that is met again inside itself prints as an ellipsis.
+class Printing {
+ public:
+  Printing(const Value& value, Runtime& runtime) : stack_(runtime.printing) {
+    again_ = std::find(stack_.begin(), stack_.end(), value.identity()) != stack_.end();
+    if (stack_.size() > 2 * static_cast<size_t>(kMaxNesting)) {
       fail(FailureKind::limit, "maximum recursion depth exceeded while printing a value");
     }
+    stack_.push_back(value.identity());
   }
-  ~PrintingDepth() { --depth; }
-  int& depth;
+  ~Printing() { stack_.pop_back(); }
+  Printing(const Printing&) = delete;
+  Printing& operator=(const Printing&) = delete;
+  bool again() const { return again_; }
+
+ private:
+  std::vector<const void*>& stack_;
+  bool again_;
 };
 
 void append_string_repr(Builder& out, const String& string) {
@@ -112,17 +122,20 @@ void append_repr(Builder& out, const Value& value, Runtime& runtime) {
     default:
       break;
   }
-  PrintingDepth depth(runtime);
+  const Printing printing(value, runtime);
   switch (value.kind()) {
     case Kind::list:
       out.append("[");
+      if (printing.again()) return out.append("...]");
       append_items(out, value.as_sequence().items, runtime);
       return out.append("]");
     case Kind::tuple:
       out.append("(");
+      if (printing.again()) return out.append("...)");
       append_items(out, value.as_sequence().items, runtime);
       return out.append(value.as_sequence().items.size() == 1 ? ",)" : ")");
     case Kind::dict:
+      if (printing.again()) return out.append("{...}");
       return append_dict(out, value.as_dict(), runtime);
     default:
       return value.as_object().print(out, runtime);

@@ -85,8 +85,8 @@ class Runtime {
 
   Meter meter;
   const Clock clock;
-  int printing_depth = 0;     // of repr() within repr()
-  const bool allow_mutation;  // list.append and the like, which the reference's sandbox forbids
+  std::vector<const void*> printing;  // the containers that repr() is inside of
+  const bool allow_mutation;          // list.append and the like, which the reference's sandbox forbids
 
  private:
   std::vector<std::function<void()>> releases_;

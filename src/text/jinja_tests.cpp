@@ -91,12 +91,18 @@ bool is_divisible_by(Runtime& runtime, const Value& value, const Arguments& argu
   return has_remainder(runtime, value, bound.at(0), 0);
 }
 
-bool is_filter(Runtime&, const Value& value, const Arguments& arguments) {
-  return alone(arguments, [&] { return value.is_string() && find_filter(value.text()) != nullptr; });
+bool is_filter(Runtime& runtime, const Value& value, const Arguments& arguments) {
+  return alone(arguments, [&] {
+    hash_value(value, runtime.meter);  // looked up in a table: a list is an error
+    return value.is_string() && find_filter(value.text()) != nullptr;
+  });
 }
 
-bool is_test(Runtime&, const Value& value, const Arguments& arguments) {
-  return alone(arguments, [&] { return value.is_string() && find_test(value.text()) != nullptr; });
+bool is_test(Runtime& runtime, const Value& value, const Arguments& arguments) {
+  return alone(arguments, [&] {
+    hash_value(value, runtime.meter);
+    return value.is_string() && find_test(value.text()) != nullptr;
+  });
 }
 
 bool is_same_as(Runtime&, const Value& value, const Arguments& arguments) {
