@@ -1,6 +1,5 @@
 #include "text/normalizer.h"
 
-#include <algorithm>
 #include <vector>
 
 #include <utf8proc.h>
@@ -26,21 +25,25 @@ size_t skip_ascii(std::string_view text, size_t position) {
   return position;
 }
 
-// utf8proc's own ordering of marks is quadratic in the length of a run of them; a stable sort is not.
-void order_marks(std::vector<utf8proc_int32_t>& characters) {
-  auto combining_class = [](utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; };
+int combining_class(utf8proc_int32_t character) { return utf8proc_get_property(character)->combining_class; }
+
+// A stable counting sort by combining class.
+void sort_marks(std::span<utf8proc_int32_t> marks) {
+  size_t starts[257] = {};
+  for (const auto mark : marks) ++starts[combining_class(mark) + 1];
+  for (size_t i = 1; i < std::size(starts); ++i) starts[i] += starts[i - 1];
+  const std::vector<utf8proc_int32_t> unsorted(marks.begin(), marks.end());
+  for (const auto mark : unsorted) marks[starts[combining_class(mark)]++] = mark;
+}
+
+// utf8proc's own ordering of marks takes quadratic time in the length of a run of them.
+void order_marks(std::span<utf8proc_int32_t> characters) {
   size_t start = 0;
   while (start < characters.size()) {
-    if (combining_class(characters[start]) == 0) {
-      ++start;
-      continue;
-    }
-    size_t end = start + 1;
+    size_t end = start;
     while (end < characters.size() && combining_class(characters[end]) != 0) ++end;
-    std::stable_sort(characters.begin() + static_cast<ptrdiff_t>(start),
-                     characters.begin() + static_cast<ptrdiff_t>(end),
-                     [&](auto a, auto b) { return combining_class(a) < combining_class(b); });
-    start = end;
+    if (end - start > 1) sort_marks(characters.subspan(start, end - start));
+    start = end + 1;
   }
 }
 

@@ -113,7 +113,7 @@ size_t digits_piece_length(std::string_view text, bool individual) {
   bool in_numbers = false;
   while (end < text.size()) {
     const Char character = char_at(text, end);
-    const bool is_number = (classify(character.code_point) & kNumber) != 0;
+    const bool is_number = is_numeric(character.code_point);
     if (end > 0 && is_number != in_numbers) break;
     in_numbers = is_number;
     end += character.length;

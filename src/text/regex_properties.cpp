@@ -62,8 +62,8 @@ constexpr Script kScripts[] = {
 };
 
 // Letters, marks, decimal digits, letter numbers, connectors, circled letters.
-constexpr std::string_view kWordSet =
-    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
+constexpr std::string_view kWordSet = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9})"
+                                      R"(\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
 // Superscripts and fractions of Latin-1.
 constexpr std::string_view kMoreOfWordSet = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
 

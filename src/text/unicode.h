@@ -40,6 +40,12 @@ inline CharClass classify(char32_t character) {
   return character < 128 ? detail::kAsciiClasses[character] : classify_non_ascii(character);
 }
 
+// Nd, Nl or No as the Digits step means them: Rust's character tables, which are at Unicode 17 already.
+inline bool is_numeric(char32_t character) {
+  return (classify(character) & kNumber) != 0 || (character >= 0x11DE0 && character <= 0x11DE9) ||
+         (character >= 0x16FF4 && character <= 0x16FF6);
+}
+
 // \w of Rust's regex crate, which decides about single_word: letters, marks, decimal digits and letter
 // numbers, connector punctuation, join controls, and circled or squared letters.
 bool is_word_character(char32_t character);
