@@ -53,13 +53,13 @@ class [[nodiscard]] Result {
     RAFTER_CHECK(ok(), "{}", std::get<1>(state_).message());
     return std::get<0>(state_);
   }
-  T&& value() && {
+  T value() && {  // by value: a reference into a temporary would dangle in `for (x : *f())`
     RAFTER_CHECK(ok(), "{}", std::get<1>(state_).message());
     return std::get<0>(std::move(state_));
   }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 

@@ -123,5 +123,22 @@ TEST_F(SmolLm2Test, GreedyAnswerIsTheOracles) {
   }
 }
 
+// The file's own metadata, through the program's own path, on a multilingual sample.
+TEST_F(SmolLm2Test, TokenIdsAreThoseOfItsOwnTokensAndMerges) {
+  const std::string path = std::string(RAFTER_SOURCE_DIR) + "/build/oracle/tokenizer/smollm2_ids.json";
+  std::ifstream file(path);
+  if (!file) GTEST_SKIP() << path << " is not there: run make oracle";
+  const format::Checkpoint checkpoint = format::Checkpoint::open(model_path()).value();
+  const decode::ModelText text = decode::ModelText::from_checkpoint(checkpoint).value();
+  int compared = 0;
+  for (const auto& entry : nlohmann::json::parse(file)) {
+    const std::vector<int32_t> ids = text.tokenizer().encode(entry["text"].get<std::string>(), false).value();
+    EXPECT_EQ(ids, entry["ids"].get<std::vector<int32_t>>()) << entry["text"];
+    EXPECT_EQ(text.tokenizer().decode(ids, false), entry["text"].get<std::string>());
+    ++compared;
+  }
+  EXPECT_GT(compared, 300);
+}
+
 }  // namespace
 }  // namespace rafter::testing
