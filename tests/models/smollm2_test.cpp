@@ -3,9 +3,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>
 
+#include "decode/model_text.h"
 #include "tests/models/engine_fixture.h"
 #include "tests/models/tensor_file.h"
 
