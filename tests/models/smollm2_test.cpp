@@ -137,7 +137,6 @@ TEST_F(SmolLm2Test, TokenIdsAreThoseOfItsOwnTokensAndMerges) {
   for (const auto& entry : nlohmann::json::parse(file)) {
     const std::vector<int32_t> ids = text.tokenizer().encode(entry["text"].get<std::string>(), false).value();
     EXPECT_EQ(ids, entry["ids"].get<std::vector<int32_t>>()) << entry["text"];
-    EXPECT_EQ(text.tokenizer().decode(ids, false), entry["text"].get<std::string>());
     ++compared;
   }
   EXPECT_GT(compared, 300);
