@@ -168,7 +168,7 @@ inline void lane_units(const uint32_t maxima[kLanes], float units[kLanes], float
   constexpr int kBits = kDigits == 2 ? 15 : 22;
   for (int lane = 0; lane < kLanes; ++lane) {
     int exponent = static_cast<int>(maxima[lane] >> 23) - 127;
-    if (exponent < -100) exponent = -100;  // such values count as zero
+    if (exponent < kBits - 127) exponent = kBits - 127;  // keeps units normal
     const auto power = [](int e) { return __builtin_bit_cast(float, static_cast<uint32_t>(e + 127) << 23); };
     units[lane] = power(exponent - kBits + 1);
     inverses[lane] = power(kBits - 1 - exponent);
