@@ -193,14 +193,13 @@ inline std::vector<tensor::NumberFormat> all_matmul_formats() {
     formats.push_back(NumberFormat::block(kind));
   }
   for (int bits : {4, 8}) {
-    for (int group : {32, 64, 128}) {
-      for (DType type : {DType::bf16, DType::f16, DType::f32}) {
-        formats.push_back(NumberFormat::affine(bits, group, type));
-      }
-    }
+    for (int group : {32, 64, 128}) formats.push_back(NumberFormat::affine(bits, group, DType::bf16));
+    formats.push_back(NumberFormat::affine(bits, 64, DType::f16));
+    formats.push_back(NumberFormat::affine(bits, 32, DType::f32));
   }
-  for (int bits : {2, 3, 5, 6}) formats.push_back(NumberFormat::affine(bits, 64, DType::bf16));
+  formats.push_back(NumberFormat::affine(2, 64, DType::bf16));
   formats.push_back(NumberFormat::affine(3, 32, DType::f16));
+  formats.push_back(NumberFormat::affine(5, 64, DType::bf16));
   formats.push_back(NumberFormat::affine(6, 128, DType::f32));
   return formats;
 }

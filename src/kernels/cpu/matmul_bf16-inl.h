@@ -74,11 +74,12 @@ template <int kParts, int kOutputs>
 
 // kOutputs rows of W, n[i], times kRows rows of x, each read once.
 template <int kParts, int kRows, int kOutputs>
-[[gnu::always_inline]] inline void multiply_bf16_rows(const MatmulColumns& work, const int64_t n[kOutputs]) {
+[[gnu::always_inline]] inline void multiply_bf16_rows(const MatmulColumns& work, const int64_t n[kOutputs],
+                                                      int64_t first) {
   const int64_t columns = work.weight->columns, tail = columns % kDotStep;
   const std::byte* weights[kOutputs];
   for (int i = 0; i < kOutputs; ++i) weights[i] = work.weight->data + 2 * n[i] * columns;
-  const std::byte* x = work.inputs;
+  const std::byte* x = work.inputs + first * work.input_stride;
   __m512 sums[kRows][kOutputs];
   for (int r = 0; r < kRows; ++r) {
     for (int i = 0; i < kOutputs; ++i) sums[r][i] = _mm512_setzero_ps();
@@ -100,16 +101,9 @@ template <int kParts, int kRows, int kOutputs>
   }
   for (int r = 0; r < kRows; ++r) {
     for (int i = 0; i < kOutputs; ++i) {
-      work.sums[r * work.sums_stride + n[i] - work.begin] = sum_lanes(sums[r][i]);
+      work.sums[(first + r) * work.sums_stride + n[i] - work.begin] = sum_lanes(sums[r][i]);
     }
   }
-}
-
-template <int kParts, int kRows, int kStreams>
-void multiply_bf16_streamed(const MatmulColumns& work) {
-  for_streams<kStreams>(work.begin, work.end, [&](const int64_t* n, auto streams) {
-    multiply_bf16_rows<kParts, kRows, streams.value>(work, n);
-  });
 }
 
 template <int kParts>
@@ -159,16 +153,10 @@ struct Bf16Panel {
 
 template <int kParts>
 void multiply_bf16(const MatmulColumns& work) {
-  switch (work.rows) {
-    case 1:
-      return multiply_bf16_streamed<kParts, 1, 2>(work);
-    case 2:
-      return multiply_bf16_streamed<kParts, 2, 2>(work);
-    case 3:
-      return multiply_bf16_streamed<kParts, 3, 2>(work);
-    default:
-      return multiply_blocked<Bf16Panel<kParts>>(work);
-  }
+  if (work.rows > kStreamedRows) return multiply_blocked<Bf16Panel<kParts>>(work);
+  for_streams<2, 4>(work, [&](const int64_t* n, auto streams, int64_t first, auto rows) {
+    multiply_bf16_rows<kParts, rows.value, streams.value>(work, n, first);
+  });
 }
 
 template <int kParts>

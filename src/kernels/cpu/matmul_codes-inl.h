@@ -168,7 +168,7 @@ inline void lane_units(const uint32_t maxima[kLanes], float units[kLanes], float
   constexpr int kBits = kDigits == 2 ? 15 : 22;
   for (int lane = 0; lane < kLanes; ++lane) {
     int exponent = static_cast<int>(maxima[lane] >> 23) - 127;
-    if (exponent < -100) exponent = -100;  // such values count as zero
+    if (exponent < kBits - 127) exponent = kBits - 127;  // keeps units normal
     const auto power = [](int e) { return __builtin_bit_cast(float, static_cast<uint32_t>(e + 127) << 23); };
     units[lane] = power(exponent - kBits + 1);
     inverses[lane] = power(kBits - 1 - exponent);
@@ -315,18 +315,6 @@ template <int kZero>
   return kZero != 0 ? _mm512_load_si512(offset) : _mm512_setzero_si512();
 }
 
-// Biases of one row times the sums of x over the groups.
-template <class Format>
-[[gnu::always_inline]] inline __m512 add_row_biases(const std::byte* biases, int64_t columns,
-                                                    const std::byte* x_sums, __m512 sum) {
-  const int64_t groups = columns / Format::Input::kGroup;
-  for (int64_t g = 0; g < groups; g += kLanes) {
-    const __m512 bias = Format::Scale::load(biases + g * Format::Scale::kBytes, groups - g);
-    sum = _mm512_fmadd_ps(bias, _mm512_load_ps(x_sums + 4 * g), sum);
-  }
-  return sum;
-}
-
 // A step of kOutputs rows of W times one prepared step of x, added to the block's sums: every vector of x is
 // loaded once for all of them.
 template <class Format, int kDigits, int kOutputs>
@@ -357,30 +345,30 @@ template <class Format, int kDigits, int kOutputs>
   }
 }
 
-// kOutputs rows of W, n[i], times kRows rows of x. Codes go from memory to the products through registers.
+// kOutputs rows of W, n[i], times kRows rows of x from the first of `inputs` on.
 template <class Format, int kDigits, int kRows, int kOutputs>
 [[gnu::always_inline]] inline void multiply_rows(const MatmulColumns& work, const CodeRows& rows,
-                                                 const int64_t n[kOutputs]) {
+                                                 const int64_t n[kOutputs], int64_t first) {
   using Layout = InputLayout<typename Format::Input, kDigits>;
-  const int64_t columns = work.weight->columns;
+  const int64_t columns = work.weight->columns, x_stride = work.input_stride;
+  const std::byte* x = work.inputs + first * x_stride;
   CodeRow row[kOutputs];
   __m512 sums[kRows][kOutputs];
-  for (int i = 0; i < kOutputs; ++i) row[i] = rows[n[i]];
-  for (int r = 0; r < kRows; ++r) {
-    for (int i = 0; i < kOutputs; ++i) sums[r][i] = _mm512_setzero_ps();
+  for (int i = 0; i < kOutputs; ++i) {
+    row[i] = rows[n[i]];
+    for (int r = 0; r < kRows; ++r) sums[r][i] = _mm512_setzero_ps();
   }
-  const std::byte* x = work.inputs;
   for (int64_t k = 0; k < columns; k += kBlockColumns, x += Layout::kBlockBytes) {
     const int64_t live = columns - k < kBlockColumns ? columns - k : kBlockColumns;
     const std::byte* x_step = x + kVectorBytes;
     __m512 block_sums[kRows][kOutputs];
-    for (int r = 0; r < kRows; ++r) {
-      for (int i = 0; i < kOutputs; ++i) block_sums[r][i] = _mm512_setzero_ps();
+    for (auto& row_sums : block_sums) {
+      for (auto& sum : row_sums) sum = _mm512_setzero_ps();
     }
     CodeStep steps[kOutputs];
     const auto add = [&]() __attribute__((always_inline)) {
       for (int r = 0; r < kRows; ++r) {
-        const std::byte* from = x_step + r * work.input_stride;
+        const std::byte* from = x_step + r * x_stride;
         add_step<Format, kDigits, kOutputs>(steps, from, block_sums[r]);
         if constexpr (Format::Input::kBiases == Biases::per_step) {
           const __m512 x_sums = _mm512_load_ps(from + Layout::kLaneSums);
@@ -404,26 +392,38 @@ template <class Format, int kDigits, int kRows, int kOutputs>
       add();
     }
     for (int r = 0; r < kRows; ++r) {
-      const __m512 units = _mm512_load_ps(x + r * work.input_stride);
+      const __m512 units = _mm512_load_ps(x + r * x_stride);
       for (int i = 0; i < kOutputs; ++i) sums[r][i] = _mm512_fmadd_ps(units, block_sums[r][i], sums[r][i]);
+    }
+  }
+  if constexpr (Format::Input::kBiases == Biases::per_row) {
+    const std::byte* x_sums = work.inputs + first * x_stride + Layout::sums_offset(columns);
+    const int64_t groups = columns / Format::Input::kGroup;
+    for (int64_t g = 0; g < groups; g += kLanes, x_sums += kVectorBytes) {
+      for (int i = 0; i < kOutputs; ++i) {
+        const __m512 bias = Format::Scale::load(row[i].biases + g * Format::Scale::kBytes, groups - g);
+        for (int r = 0; r < kRows; ++r) {
+          sums[r][i] = _mm512_fmadd_ps(bias, _mm512_load_ps(x_sums + r * x_stride), sums[r][i]);
+        }
+      }
     }
   }
   for (int r = 0; r < kRows; ++r) {
     for (int i = 0; i < kOutputs; ++i) {
-      if constexpr (Format::Input::kBiases == Biases::per_row) {
-        const std::byte* x_sums = work.inputs + r * work.input_stride + Layout::sums_offset(columns);
-        sums[r][i] = add_row_biases<Format>(row[i].biases, columns, x_sums, sums[r][i]);
-      }
-      work.sums[r * work.sums_stride + n[i] - work.begin] = sum_lanes(sums[r][i]);
+      work.sums[(first + r) * work.sums_stride + n[i] - work.begin] = sum_lanes(sums[r][i]);
     }
   }
 }
 
-template <class Format, int kDigits, int kRows, int kStreams>
+// Formats whose scales lie apart read three arrays per row: more than one row of W at a time is then too many
+// streams (q4g64 from memory, of a raw read: one row 82 %, two 77 %, four 58 %).
+template <class Format, int kDigits>
 void multiply_streamed(const MatmulColumns& work) {
+  constexpr int kStreams = Format::Input::kBiases == Biases::per_row ? 1 : 2;
+  constexpr int kMostRows = kDigits == 2 ? 4 : 2;
   const CodeRows rows(*work.weight);
-  for_streams<kStreams>(work.begin, work.end, [&](const int64_t* n, auto streams) {
-    multiply_rows<Format, kDigits, kRows, streams.value>(work, rows, n);
+  for_streams<kStreams, kMostRows>(work, [&](const int64_t* n, auto streams, int64_t first, auto count) {
+    multiply_rows<Format, kDigits, count.value, streams.value>(work, rows, n, first);
   });
 }
 
@@ -577,23 +577,10 @@ struct CodePanel {
   }
 };
 
-// Formats whose scales lie apart read three arrays per row: more than one row at a time is then too many
-// streams (q4g64 from memory, of a raw read: one row 82 %, two 77 %, four 58 %).
-template <class Format>
-constexpr int kStreams = Format::Input::kBiases == Biases::per_row ? 1 : 2;
-
 template <class Format, int kDigits>
 void multiply_codes(const MatmulColumns& work) {
-  switch (work.rows) {
-    case 1:
-      return multiply_streamed<Format, kDigits, 1, kStreams<Format>>(work);
-    case 2:
-      return multiply_streamed<Format, kDigits, 2, kStreams<Format>>(work);
-    case 3:
-      return multiply_streamed<Format, kDigits, 3, kStreams<Format>>(work);
-    default:
-      return multiply_blocked<CodePanel<Format, kDigits>>(work);
-  }
+  if (work.rows <= kStreamedRows) return multiply_streamed<Format, kDigits>(work);
+  multiply_blocked<CodePanel<Format, kDigits>>(work);
 }
 
 template <class Format, int kDigits>

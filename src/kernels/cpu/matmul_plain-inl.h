@@ -43,16 +43,18 @@ struct PlainDecoder {
 
 // kOutputs rows of W, n[i], times kRows rows of x; elements go from memory to the products through registers.
 template <class Values, int kRows, int kOutputs>
-[[gnu::always_inline]] inline void multiply_plain_rows(const MatmulColumns& work, const int64_t n[kOutputs]) {
+[[gnu::always_inline]] inline void multiply_plain_rows(const MatmulColumns& work, const int64_t n[kOutputs],
+                                                       int64_t first) {
   const int64_t columns = work.weight->columns;
+  const std::byte* x = work.inputs + first * work.input_stride;
   const std::byte* weights[kOutputs];
   for (int i = 0; i < kOutputs; ++i) weights[i] = work.weight->data + n[i] * columns * Values::kBytes;
   Floats sums[kRows][kOutputs] = {};
   int64_t k = 0;
   const auto add = [&](const Floats values[kOutputs]) __attribute__((always_inline)) {
     for (int r = 0; r < kRows; ++r) {
-      const Floats x = load(reinterpret_cast<const float*>(work.inputs + r * work.input_stride) + k);
-      for (int i = 0; i < kOutputs; ++i) sums[r][i] = multiply_add(values[i], x, sums[r][i]);
+      const Floats input = load(reinterpret_cast<const float*>(x + r * work.input_stride) + k);
+      for (int i = 0; i < kOutputs; ++i) sums[r][i] = multiply_add(values[i], input, sums[r][i]);
     }
   };
   Floats values[kOutputs];
@@ -68,29 +70,19 @@ template <class Values, int kRows, int kOutputs>
   }
   for (int r = 0; r < kRows; ++r) {
     for (int i = 0; i < kOutputs; ++i) {
-      work.sums[r * work.sums_stride + n[i] - work.begin] = sum_lanes(sums[r][i]);
+      work.sums[(first + r) * work.sums_stride + n[i] - work.begin] = sum_lanes(sums[r][i]);
     }
   }
 }
 
-// Four rows of W at a time: as many independent chains as the latency of a multiply-add asks for.
-template <class Values, int kRows>
-void multiply_plain_streamed(const MatmulColumns& work) {
-  for_streams<4>(work.begin, work.end, [&](const int64_t* n, auto streams) {
-    multiply_plain_rows<Values, kRows, streams.value>(work, n);
-  });
-}
-
+// Four rows of W at a time: with one row of x, as many independent chains as the latency of a multiply-add
+// asks for.
 template <class Values>
 void multiply_plain(const MatmulColumns& work) {
-  switch (work.rows) {
-    case 1:
-      return multiply_plain_streamed<Values, 1>(work);
-    case 2:
-      return multiply_plain_streamed<Values, 2>(work);
-    default:
-      return multiply_blocked<FloatPanel<PlainDecoder<Values>>>(work);
-  }
+  if (work.rows > kStreamedRows) return multiply_blocked<FloatPanel<PlainDecoder<Values>>>(work);
+  for_streams<4, 2>(work, [&](const int64_t* n, auto streams, int64_t first, auto rows) {
+    multiply_plain_rows<Values, rows.value, streams.value>(work, n, first);
+  });
 }
 
 template <class Values>
