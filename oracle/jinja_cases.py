@@ -93,7 +93,7 @@ FILTERS = [
     "{{ {'b':1,'a':[true,none,1.0,'é<\"']} | tojson }}", "{{ {'b':1,'a':[1,{}],'c':[]} | tojson(indent=2) }}", "{{ ['é', '😀', '\\x7f'] | tojson(ensure_ascii=true) }}",
     "{{ {'b':1,'a':2} | tojson(sort_keys=true, separators=(',', ':')) }}", "{{ [1e16, 1e-7, 2.5, 'a\\n\\t\\\\\\b\\f\\x01'] | tojson }}", "{{ {1:2, none:3, true:4, 1.5:5} | tojson }}",
     "{{ (1, 2) | tojson }} {{ 'x' | tojson }} {{ none | tojson }} {{ [1] | tojson(indent='--') }} {{ [[]] | tojson(indent=0) }}",
-    "{{ [3,1,2] | sort }} {{ [3,1,2] | sort(reverse=true) }} {{ ['b','A','c'] | sort }} {{ ['b','A','c'] | sort(case_sensitive=true) }}",
+    "{{ [3,1,2] | sort }} {{ [3,1,2] | sort(reverse=true) }} {{ ['b','C','a'] | sort }} {{ ['b','C','a'] | sort(case_sensitive=true) }}",
     "{{ people | sort(attribute='age') | map(attribute='name') | join(',') }} {{ people | sort(attribute='age,name') | map(attribute='name') | list }}",
     "{% for k, v in {'B':1,'a':2} | dictsort %}{{k}}{{v}} {% endfor %}", "{{ {'a':2,'b':1} | dictsort(by='value') }} {{ {'a':2,'b':1} | dictsort(reverse=true) }} {{ {'B':1,'a':1} | dictsort(true) }}",
     "{{ [1,2,1,3] | unique | list }} {{ ['a','A','b'] | unique | list }} {{ ['a','A'] | unique(true) | list }} {{ people | unique(attribute='age') | map(attribute='name') | list }}",

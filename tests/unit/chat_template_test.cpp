@@ -95,7 +95,7 @@ TEST(ChatTemplate, MarksWhatCameFromInputs) {
   EXPECT_EQ(marked("{{ d | tojson }}", variables), "{\"[k]\": \"[v\\n]\"}");
   EXPECT_EQ(marked("{{ d }}{{ l }}", variables), "{'[k]': '[v\\n]'}['[a]', '[b]']");
   EXPECT_EQ(marked("{{ '%s-%5s' % (l[0], l[1]) }}{{ '{}+{:>3}'.format(l[0], l[1]) }}", variables),
-            "[a]-    [b][a]+  [b]");
+            "[a]-    [ba]+  [b]");
   EXPECT_EQ(
       marked("{% set x %}({{ s | trim | capitalize }}){% endset %}{{ x | indent(2, true) }}", variables),
       "  ([Héllo wörld])");
