@@ -137,14 +137,14 @@ Selection select(size_t size, std::optional<int64_t> start, std::optional<int64_
 Value slice_string(const Value& value, const Selection& picked, Runtime& runtime) {
   const String& string = value.as_string();
   std::vector<size_t> offsets;  // byte offset of each code point, and the end
-  if (!string.ascii) {
+  if (!string.ascii()) {
     char32_t c;
     for (CodePoints points(string.text.view()); points.next(c);) offsets.push_back(points.begin());
     offsets.push_back(string.text.size());
     runtime.meter.step(offsets.size());
   }
   auto offset = [&](int64_t index) {
-    return string.ascii ? static_cast<size_t>(index) : offsets[static_cast<size_t>(index)];
+    return string.ascii() ? static_cast<size_t>(index) : offsets[static_cast<size_t>(index)];
   };
   if (picked.count == 0) return runtime.string(Text(), string.markup);
   if (picked.step == 1) {

@@ -189,8 +189,7 @@ class PercentFormatter {
   }
 
   void write_text(const Text& text, const Specifier& spec) {
-    const String whole(text, false);
-    const size_t size = whole.ascii ? text.size() : count_code_points(text.view());
+    const size_t size = count_code_points(text.view());
     if (spec.precision >= 0 && static_cast<size_t>(spec.precision) < size) {
       const Value cut = get_slice(runtime_.string(text), {}, Value::integer(spec.precision), {}, runtime_);
       return out_.append(

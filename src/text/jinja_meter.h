@@ -14,7 +14,7 @@ struct Limits {
   size_t output_bytes = size_t{64} << 20;
   // Strings and containers alive at once, inputs not counted.
   size_t live_bytes = size_t{256} << 20;
-  int evaluation_depth = 1600;  // nodes within nodes, across macro calls
+  int evaluation_depth = 3000;  // nodes within nodes, across macro calls
   int range_items = 100'000;    // as the Jinja sandbox
 };
 
@@ -44,10 +44,10 @@ class Meter {
   }
   void release(size_t bytes) { live_bytes_ -= bytes; }
 
-  // Fails if a string of `count` times `bytes` would be larger than a render may hold.
+  // Fails if `count` times `bytes` would be larger than a render may hold.
   void check_size(uint64_t count, uint64_t bytes) const {
     if (bytes != 0 && count > limits_.live_bytes / bytes) {
-      fail(FailureKind::limit, "a string of {} times {} bytes is too large", count, bytes);
+      fail(FailureKind::limit, "{} times {} bytes are too much", count, bytes);
     }
   }
 

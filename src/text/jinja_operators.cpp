@@ -305,7 +305,7 @@ std::optional<size_t> try_length(const Value& value) {
     case Kind::undefined:
       return 0;
     case Kind::string:
-      return value.as_string().ascii ? value.text().size() : count_code_points(value.text());
+      return value.as_string().code_points;
     case Kind::list:
     case Kind::tuple:
       return value.as_sequence().items.size();

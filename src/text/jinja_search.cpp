@@ -27,16 +27,16 @@ size_t find_last_bytes(std::string_view text, std::string_view part, size_t end,
 }
 
 size_t byte_offset(const String& string, size_t index, Meter& meter) {
-  if (string.ascii) return index;
+  if (string.ascii()) return index;
   const std::string_view text = string.text.view();
   size_t offset = 0;
   for (; index > 0; --index) offset += code_point_size(text[offset]);
-  meter.copy(offset);
+  meter.step(1 + offset / 16);  // slower than a copy
   return offset;
 }
 
 size_t code_point_index(const String& string, size_t offset, Meter& meter) {
-  if (string.ascii) return offset;
+  if (string.ascii()) return offset;
   meter.copy(offset);
   return count_code_points(string.text.view().substr(0, offset));
 }

@@ -5,13 +5,10 @@
 #include "base/utf8.h"
 #include "text/jinja_object.h"
 #include "text/jinja_operators.h"
+#include "text/jinja_unicode.h"
 
 namespace rafter::text::jinja {
 namespace {
-
-bool is_ascii(std::string_view bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return static_cast<uint8_t>(byte) < 0x80; });
-}
 
 int nesting_of(const std::vector<Value>& items) {
   int deepest = 0;
@@ -111,11 +108,11 @@ std::string Value::type_name() const {
 }
 
 String::String(Text value, bool is_markup)
-    : text(std::move(value)), ascii(is_ascii(text.view())), markup(is_markup) {}
+    : text(std::move(value)), code_points(count_code_points(text.view())), markup(is_markup) {}
 
 String::String(Meter& meter, Text value, bool is_markup)
     : text(std::move(value)),
-      ascii(is_ascii(text.view())),
+      code_points(count_code_points(text.view())),
       markup(is_markup),
       charge(meter,
              sizeof(String) + kAllocationBytes + text.size() + text.input().size() * sizeof(ByteRange)) {}

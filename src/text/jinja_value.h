@@ -102,11 +102,12 @@ inline constexpr size_t kAllocationBytes = 64;  // counted for an object beside 
 
 struct String {
   Text text;
-  bool ascii = true;    // code points are bytes
+  size_t code_points;
   bool markup = false;  // the `safe` filter's Markup: joins with plain strings HTML-escape those
   Charge charge;
 
   String(Text value, bool is_markup);
+  bool ascii() const { return code_points == text.size(); }  // code points are bytes
   String(Meter& meter, Text value, bool is_markup);
 };
 
