@@ -111,6 +111,7 @@ struct Bf16Panel {
   static constexpr int64_t kColumns = 1024;
   static constexpr int64_t kBytes = 2 * kColumns;
   static constexpr int kTileRows = 4;
+  static constexpr int64_t kFetchColumns = kDotStep;
 
   static int64_t input_offset(int64_t k) { return k / kDotStep * kParts * kDotStepBytes; }
   static void finish_outputs(const MatmulColumns&, int64_t, int, int64_t, int64_t, float*) {}
@@ -121,8 +122,10 @@ struct Bf16Panel {
   }
 
   template <int kRows, int kOutputs>
-  static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live, float* sums) {
+  static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live,
+                   const PanelFetch& fetch, float* sums) {
     for (int64_t s = 0; s < live; s += kDotStep, panel += kDotStepBytes) {
+      fetch(s / kDotStep);
       __m512 chains[kRows][kOutputs];
       for (auto& row : chains) {
         for (auto& chain : row) chain = _mm512_setzero_ps();
@@ -153,7 +156,7 @@ struct Bf16Panel {
 
 template <int kParts>
 void multiply_bf16(const MatmulColumns& work) {
-  if (work.rows > kStreamedRows) return multiply_blocked<Bf16Panel<kParts>>(work);
+  if (work.rows > 4) return multiply_blocked<Bf16Panel<kParts>>(work);
   for_streams<2, 4>(work, [&](const int64_t* n, auto streams, int64_t first, auto rows) {
     multiply_bf16_rows<kParts, rows.value, streams.value>(work, n, first);
   });

@@ -52,15 +52,20 @@ struct Count {
   static constexpr int value = kCount;
 };
 
-// Calls body(first, count) for groups of four (if kMost allows), two and one of `rows` rows.
+// Calls body(first, count) for groups of kMost (at most 4) of `rows` rows, and for what is left.
 template <int kMost, class Body>
 [[gnu::always_inline]] inline void for_row_groups(int64_t rows, const Body& body) {
   int64_t r = 0;
-  if constexpr (kMost >= 4) {
-    for (; r + 4 <= rows; r += 4) body(r, Count<4>());
+  for (; r + kMost <= rows; r += kMost) body(r, Count<kMost>());
+  if constexpr (kMost > 3) {
+    if (rows - r == 3) body(r, Count<3>());
   }
-  for (; r + 2 <= rows; r += 2) body(r, Count<2>());
-  if (r < rows) body(r, Count<1>());
+  if constexpr (kMost > 2) {
+    if (rows - r == 2) body(r, Count<2>());
+  }
+  if constexpr (kMost > 1) {
+    if (rows - r == 1) body(r, Count<1>());
+  }
 }
 
 // Few rows of x: codes go from memory to the products through registers. kStreams rows of W are multiplied at
@@ -83,9 +88,21 @@ template <int kStreams, int kMostRows, class Body>
   }
 }
 
-// Up to this many rows are streamed. Each group of four reads the codes anew, from the first-level cache, and
-// from about 16 rows on that costs more than a panel does.
-constexpr int64_t kStreamedRows = 8;
+// The rows of W whose next panel a tile fetches, a step's bytes per step that it multiplies: the products
+// themselves touch no memory. (Not so with few rows, where products and reads overlap anyway and prefetching
+// costs 5 to 20 %. All lines of a panel at once, before its products: half the gain.)
+struct PanelFetch {
+  const std::byte* from = nullptr;  // of the first row
+  int64_t row_bytes = 0, step_bytes = 0;
+  int outputs = 0;  // 0: nothing to fetch
+
+  [[gnu::always_inline]] void operator()(int64_t step) const {
+    for (int i = 0; i < outputs; ++i) {
+      const std::byte* line = from + i * row_bytes + step * step_bytes;
+      for (int64_t offset = 0; offset < step_bytes; offset += 64) __builtin_prefetch(line + offset);
+    }
+  }
+};
 
 // A Panel type says how a number format is expanded and multiplied:
 //   kColumns                columns of W per panel, a multiple of the format's block
@@ -93,7 +110,8 @@ constexpr int64_t kStreamedRows = 8;
 //   kTileRows               rows of x per register tile
 //   input_offset(k)         bytes of prepared x before column k, a multiple of kColumns
 //   expand(weight, n, k, live, panel)           W[n, k … k + live), padded with zeros
-//   tile<rows, outputs>(x, x_stride, panel, live, sums)
+//   kFetchColumns           columns per call of a tile's PanelFetch
+//   tile<rows, outputs>(x, x_stride, panel, live, fetch, sums)
 //                           sums[r · kTileOutputs · kLanes + i · kLanes + lane] += …
 //   finish_outputs(work, n, outputs, r, rows, sums)   what is added once per row of W
 template <class Panel>
@@ -104,41 +122,35 @@ int64_t blocked_scratch_bytes(int64_t rows) {
 
 template <class Panel, int kOutputs>
 void multiply_panel(const std::byte* x, int64_t x_stride, int64_t rows, const std::byte* panel, int64_t live,
-                    float* sums) {
+                    PanelFetch fetch, float* sums) {
   constexpr int64_t kSumsStride = kTileOutputs * kLanes;
   int64_t r = 0;
   for (; r + Panel::kTileRows <= rows; r += Panel::kTileRows) {
-    Panel::template tile<Panel::kTileRows, kOutputs>(x + r * x_stride, x_stride, panel, live,
+    Panel::template tile<Panel::kTileRows, kOutputs>(x + r * x_stride, x_stride, panel, live, fetch,
                                                      sums + r * kSumsStride);
+    fetch = {};
   }
   for (; r < rows; ++r) {
-    Panel::template tile<1, kOutputs>(x + r * x_stride, x_stride, panel, live, sums + r * kSumsStride);
+    Panel::template tile<1, kOutputs>(x + r * x_stride, x_stride, panel, live, fetch, sums + r * kSumsStride);
+    fetch = {};
   }
 }
-
-// Where the next panel will be read. Its rows are fetched while this one is multiplied, which touches no
-// memory itself. (Not so with few rows, where products and reads overlap by themselves and prefetching costs
-// 5 to 20 %.)
-struct PanelFetch {
-  const std::byte* data;
-  int64_t row_bytes, panel_bytes, outputs;  // outputs: rows of W to be multiplied at all
-
-  void operator()(int64_t n, int64_t panel) const {
-    for (int i = 0; i < kTileOutputs && n + i < outputs; ++i) {
-      const std::byte* from = data + (n + i) * row_bytes + panel * panel_bytes;
-      for (int64_t offset = 0; offset < panel_bytes; offset += 64) __builtin_prefetch(from + offset);
-    }
-  }
-};
 
 // Columns [begin, end) of the outputs for rows [first, first + rows). `sums` holds a block
 // [rows][kTileOutputs] of vectors for each tile of outputs.
 template <class Panel>
 void multiply_block(const MatmulColumns& work, int64_t begin, int64_t end, int64_t first, int64_t rows,
-                    const PanelFetch& fetch, std::byte* panel, float* sums) {
+                    std::byte* panel, float* sums) {
   const int64_t tile_sums = rows * kTileOutputs * kLanes;
   const int64_t columns = work.weight->columns;
   const std::byte* x = work.inputs + first * work.input_stride;
+  const int64_t row_bytes = work.weight->format.row_bytes(columns);
+  const int64_t fetch_bytes = work.weight->format.row_bytes(Panel::kFetchColumns);
+  const auto fetch = [&](int64_t n, int64_t k) -> PanelFetch {
+    const int64_t outputs = work.end - n < kTileOutputs ? work.end - n : kTileOutputs;
+    return {work.weight->data + n * row_bytes + k / Panel::kFetchColumns * fetch_bytes, row_bytes,
+            fetch_bytes, static_cast<int>(outputs)};
+  };
   const auto outputs_at = [&](int64_t n) {
     return static_cast<int>(end - n < kTileOutputs ? end - n : kTileOutputs);
   };
@@ -153,20 +165,16 @@ void multiply_block(const MatmulColumns& work, int64_t begin, int64_t end, int64
       for (int i = 0; i < outputs; ++i) {
         Panel::expand(*work.weight, n + i, k, live, panel + i * Panel::kBytes);
       }
-      if (n + kTileOutputs < end) {
-        fetch(n + kTileOutputs, k / Panel::kColumns);
-      } else if (k + Panel::kColumns < columns) {
-        fetch(begin, k / Panel::kColumns + 1);
-      } else {
-        fetch(end, 0);
-      }
+      const PanelFetch next = n + kTileOutputs < end          ? fetch(n + kTileOutputs, k)
+                              : k + Panel::kColumns < columns ? fetch(begin, k + Panel::kColumns)
+                                                              : fetch(end, 0);
       if (outputs == kTileOutputs) {
-        multiply_panel<Panel, kTileOutputs>(x_panel, work.input_stride, rows, panel, live, tile);
+        multiply_panel<Panel, kTileOutputs>(x_panel, work.input_stride, rows, panel, live, next, tile);
         continue;
       }
       for (int i = 0; i < outputs; ++i) {
         multiply_panel<Panel, 1>(x_panel, work.input_stride, rows, panel + i * Panel::kBytes, live,
-                                 tile + i * kLanes);
+                                 i == 0 ? next : PanelFetch{}, tile + i * kLanes);
       }
     }
   }
@@ -190,9 +198,6 @@ template <class Panel>
 void multiply_blocked(const MatmulColumns& work) {
   std::byte* panel = work.scratch;
   float* sums = reinterpret_cast<float*>(panel + kTileOutputs * Panel::kBytes);
-  const tensor::NumberFormat& format = work.weight->format;
-  const PanelFetch fetch{work.weight->data, format.row_bytes(work.weight->columns),
-                         format.row_bytes(Panel::kColumns), work.end};
   // While all of x stays in cache, the rows of a tile are read to their end before the next tile's begin:
   // four linear streams.
   const bool narrow = work.rows * work.input_stride <= kNarrowBytes;
@@ -201,7 +206,7 @@ void multiply_blocked(const MatmulColumns& work) {
     const int64_t end = work.end - n < width ? work.end : n + width;
     for (int64_t first = 0; first < work.rows; first += kBlockRows) {
       const int64_t rows = work.rows - first < kBlockRows ? work.rows - first : kBlockRows;
-      multiply_block<Panel>(work, n, end, first, rows, fetch, panel, sums);
+      multiply_block<Panel>(work, n, end, first, rows, panel, sums);
     }
   }
 }

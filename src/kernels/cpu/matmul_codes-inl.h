@@ -420,7 +420,7 @@ template <class Format, int kDigits, int kRows, int kOutputs>
 template <class Format, int kDigits>
 void multiply_streamed(const MatmulColumns& work) {
   constexpr int kStreams = Format::Input::kBiases == Biases::per_row ? 1 : 2;
-  constexpr int kMostRows = kDigits == 2 ? 4 : 2;
+  constexpr int kMostRows = kDigits == 2 ? 3 : 2;
   const CodeRows rows(*work.weight);
   for_streams<kStreams, kMostRows>(work, [&](const int64_t* n, auto streams, int64_t first, auto count) {
     multiply_rows<Format, kDigits, count.value, streams.value>(work, rows, n, first);
@@ -438,6 +438,7 @@ struct CodePanel {
   static constexpr int64_t kColumns = kBlockColumns;
   static constexpr int64_t kBytes = kBlockSteps * kStepBytes;
   static constexpr int kTileRows = 4;
+  static constexpr int64_t kFetchColumns = kStep;
 
   static int64_t input_offset(int64_t k) { return k / kBlockColumns * Layout::kBlockBytes; }
 
@@ -491,13 +492,14 @@ struct CodePanel {
 
   template <int kRows, int kOutputs>
   static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live,
-                   float* row_sums) {
+                   const PanelFetch& fetch, float* row_sums) {
     constexpr int64_t kDigitBytes = kCodeVectors * kVectorBytes;
     constexpr int kZero = Format::Input::kZero;
     alignas(64) float block_sums[kRows][kOutputs][kLanes] = {};
     __m512i sums[kRows][kOutputs];
     const std::byte* digits = x + kVectorBytes;
     for (int64_t s = 0; s < live; s += kStep, digits += Layout::kStepBytes, panel += kStepBytes) {
+      fetch(s / kStep);
       for (auto& row : sums) {
         for (auto& sum : row) sum = _mm512_setzero_si512();
       }
@@ -577,9 +579,10 @@ struct CodePanel {
   }
 };
 
+// Four rows of x are too large for the first-level cache (K 4096: 34 KB); panels win from there on.
 template <class Format, int kDigits>
 void multiply_codes(const MatmulColumns& work) {
-  if (work.rows <= kStreamedRows) return multiply_streamed<Format, kDigits>(work);
+  if (work.rows <= 3) return multiply_streamed<Format, kDigits>(work);
   multiply_blocked<CodePanel<Format, kDigits>>(work);
 }
 

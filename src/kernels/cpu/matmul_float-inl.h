@@ -40,6 +40,7 @@ struct FloatPanel {
   static constexpr int64_t kColumns = 512;
   static constexpr int64_t kBytes = 4 * kColumns;
   static constexpr int kTileRows = kLanes == 16 ? 4 : 2;  // what the registers of the tier hold
+  static constexpr int64_t kFetchColumns = 256;           // every format's blocks divide it
 
   static int64_t input_offset(int64_t k) { return 4 * k; }
   static void finish_outputs(const MatmulColumns&, int64_t, int, int64_t, int64_t, float*) {}
@@ -51,7 +52,8 @@ struct FloatPanel {
   }
 
   template <int kRows, int kOutputs>
-  static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live, float* sums) {
+  static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live,
+                   const PanelFetch& fetch, float* sums) {
     Floats acc[kRows][kOutputs];
     float* place[kRows];
     const float* input[kRows];
@@ -63,6 +65,7 @@ struct FloatPanel {
     const float* weights = reinterpret_cast<const float*>(panel);
     const int64_t width = padded(live);
     for (int64_t k = 0; k < width; k += kLanes) {
+      if (k % kFetchColumns == 0) fetch(k / kFetchColumns);
       Floats w[kOutputs];
       for (int i = 0; i < kOutputs; ++i) w[i] = load(weights + i * kColumns + k);
       for (int r = 0; r < kRows; ++r) {

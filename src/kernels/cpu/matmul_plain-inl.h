@@ -79,7 +79,7 @@ template <class Values, int kRows, int kOutputs>
 // asks for.
 template <class Values>
 void multiply_plain(const MatmulColumns& work) {
-  if (work.rows > kStreamedRows) return multiply_blocked<FloatPanel<PlainDecoder<Values>>>(work);
+  if (work.rows > 8) return multiply_blocked<FloatPanel<PlainDecoder<Values>>>(work);
   for_streams<4, 2>(work, [&](const int64_t* n, auto streams, int64_t first, auto rows) {
     multiply_plain_rows<Values, rows.value, streams.value>(work, n, first);
   });
