@@ -50,7 +50,7 @@ def print_mapping(name, comment, mapping):
 
 
 print(f"// Written by oracle/jinja_unicode_tables.py from Unicode {unicodedata.unidata_version}; do not edit.")
-print('#include "text/jinja_unicode_tables.h"\n\nnamespace rafter::text::jinja {')
+print('#include "text/jinja_unicode_tables.h"\n\n// clang-format off\nnamespace rafter::text::jinja {')
 print_ranges("kOtherLowercase", "Lower case, though not of category Ll.",
              lambda c: chr(c).islower() and category(c) != "Ll")
 print_ranges("kOtherUppercase", "Upper case, though not of category Lu.",

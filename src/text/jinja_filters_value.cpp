@@ -130,7 +130,10 @@ Value json(Runtime& runtime, const Value& input, const Arguments& arguments) {
 Value from_json(Runtime& runtime, const Value& input, const Arguments& arguments) {
   Binder("from_json", arguments, {});
   if (!input.is_string()) fail(FailureKind::type, "from_json() needs a str, not {}", input.type_name());
-  runtime.meter.reserve(input.text().size());  // for the render: what it holds is not counted piece by piece
+  // What it makes lives uncounted, so the most that it can be is counted for the whole render.
+  constexpr size_t kMostBytesPerCharacter = 48;
+  runtime.meter.check_size(input.text().size(), kMostBytesPerCharacter);
+  runtime.meter.reserve(input.text().size() * kMostBytesPerCharacter);
   runtime.meter.step(1 + input.text().size());
   auto parsed = parse_json(input.text());
   if (!parsed.ok()) fail(FailureKind::value, "{}", parsed.error().what);

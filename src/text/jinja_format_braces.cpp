@@ -323,6 +323,7 @@ class BraceFormatter {
   Value argument(std::string_view name) {
     const bool number = std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (!number) {
+      runtime_.meter.step(1 + arguments_.named.size() / 8);
       for (const auto& [key, value] : arguments_.named) {
         if (key == name) return value;
       }

@@ -1,5 +1,6 @@
 #include "text/jinja_globals.h"
 
+#include <clocale>
 #include <ctime>
 
 #include "text/jinja_binder.h"
@@ -84,11 +85,13 @@ Value strftime_now(Runtime& runtime, const Value&, const Arguments& arguments) {
     }
   }
   if (format.empty()) return runtime.string("");
-  constexpr size_t kGrowth = 256;  // a longer result is taken for empty, as Python does
-  runtime.meter.check_size(format.size(), kGrowth);
+  static const locale_t c_locale =
+      newlocale(LC_ALL_MASK, "C", nullptr);  // English names, whatever the user's
+  constexpr size_t kGrowth = 256;            // a longer result is taken for empty, as Python does
   for (size_t size = 1024;; size *= 2) {
+    const Charge charge(runtime.meter, size);
     std::string buffer(size, '\0');
-    const size_t written = std::strftime(buffer.data(), buffer.size(), format.c_str(), &now.time);
+    const size_t written = strftime_l(buffer.data(), buffer.size(), format.c_str(), &now.time, c_locale);
     if (written == 0 && size < kGrowth * format.size()) continue;
     buffer.resize(written);
     return runtime.string(buffer);

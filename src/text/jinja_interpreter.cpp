@@ -220,7 +220,7 @@ Interpreter::Flow Interpreter::run_rounds(const For& node, const FramePtr& frame
   }
   const Value sized = node.condition == nullptr ? items : Value();
   const Value loop_value =
-      runtime_.object<LoopContext>(std::move(iterator), sized, depth, std::move(recurse));
+      runtime_.object<LoopContext>(runtime_.meter, std::move(iterator), sized, depth, std::move(recurse));
   auto& loop = static_cast<LoopContext&>(loop_value.as_object());
   bool any_completed = false;
   Value item;
@@ -365,6 +365,7 @@ void Interpreter::bind_parameters(const MacroPlan& plan, Arguments& arguments, F
   };
   const size_t given = arguments.positional.size();
   const size_t wanted = plan.parameters.size();
+  runtime_.meter.step(wanted * arguments.named.size() / 8);
   for (size_t i = 0; i < wanted; ++i) {
     auto& target = frame.slots[plan.parameters[i].slot];
     target = i < given ? arguments.positional[i] : take_named(plan.parameters[i].name);

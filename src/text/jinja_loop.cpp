@@ -11,7 +11,8 @@ namespace {
 // Items that were taken out of an iterator to count them.
 class DrainedIterator : public Iterator {
  public:
-  explicit DrainedIterator(std::vector<Value> items) : items_(std::move(items)) {
+  DrainedIterator(Meter& meter, std::vector<Value> items)
+      : items_(std::move(items)), charge_(meter, items_.capacity() * sizeof(Value)) {
     for (const Value& item : items_) nesting = std::max(nesting, item.nesting() + 1);
   }
   bool next(Value& item) override {
@@ -22,13 +23,19 @@ class DrainedIterator : public Iterator {
 
  private:
   std::vector<Value> items_;
+  Charge charge_;
   size_t position_ = 0;
 };
 
 }  // namespace
 
-LoopContext::LoopContext(std::unique_ptr<Iterator> items, Value sized, int depth, Recurse recurse)
-    : items_(std::move(items)), sized_(std::move(sized)), depth_(depth), recurse_(std::move(recurse)) {
+LoopContext::LoopContext(Meter& meter, std::unique_ptr<Iterator> items, Value sized, int depth,
+                         Recurse recurse)
+    : meter_(meter),
+      items_(std::move(items)),
+      sized_(std::move(sized)),
+      depth_(depth),
+      recurse_(std::move(recurse)) {
   nesting = items_->nesting + 1;
 }
 
@@ -61,9 +68,12 @@ std::optional<size_t> LoopContext::length() {
   length_ = try_length(sized_);
   if (!length_) {
     std::vector<Value> rest;
-    for (Value item; items_->next(item);) rest.push_back(std::move(item));
+    Charge held(meter_, 0);
+    for (Value item; items_->next(item); held.grow_to(rest.capacity() * sizeof(Value))) {
+      rest.push_back(std::move(item));
+    }
     length_ = rest.size() + static_cast<size_t>(index_ + 1) + (peeked_ && after_ ? 1 : 0);
-    items_ = std::make_unique<DrainedIterator>(std::move(rest));
+    items_ = std::make_unique<DrainedIterator>(meter_, std::move(rest));
   }
   return length_;
 }

@@ -15,7 +15,7 @@ class LoopContext : public Object {
 
   // `sized` has a length where the iterator's is known beforehand, else it is None. `recurse` is empty unless
   // the loop is recursive.
-  LoopContext(std::unique_ptr<Iterator> items, Value sized, int depth, Recurse recurse);
+  LoopContext(Meter& meter, std::unique_ptr<Iterator> items, Value sized, int depth, Recurse recurse);
   bool advance(Value& item);
 
   std::string type_name() const override { return "LoopContext"; }
@@ -30,6 +30,7 @@ class LoopContext : public Object {
   Value cycle(const Arguments& arguments) const;
   Value changed(const Arguments& arguments, Runtime& runtime);
 
+  Meter& meter_;
   std::unique_ptr<Iterator> items_;
   Value sized_;
   int depth_;  // of recursive loops around it, from 0

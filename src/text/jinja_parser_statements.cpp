@@ -1,15 +1,13 @@
 #include <algorithm>
+#include <set>
 
 #include "text/jinja_failure.h"
 #include "text/jinja_parser.h"
+#include "text/jinja_parser_nodes.h"
 #include "text/jinja_scope.h"
 
 namespace rafter::text::jinja {
 namespace {
-
-[[noreturn]] void fail_at(int line, std::string message) {
-  throw Failure{FailureKind::syntax, std::move(message), line};
-}
 
 std::string join_tags(const std::vector<std::string_view>& tags) {
   std::string joined;
@@ -193,13 +191,13 @@ StatementPtr StatementParser::set() {
 
 void StatementParser::signature(MacroPlan& plan) {
   stream_.expect(TokenType::left_paren);
+  std::set<std::string> names;
   while (!stream_.at(TokenType::right_paren)) {
     if (!plan.parameters.empty()) stream_.expect(TokenType::comma);
     const int line = stream_.line();
     Parameter parameter{expressions_.target_name(), nullptr, 0};
-    for (const Parameter& other : plan.parameters) {
-      if (other.name == parameter.name) fail_at(line, fmt::format("duplicate argument '{}'", parameter.name));
-    }
+    if (!names.insert(parameter.name).second)
+      fail_at(line, fmt::format("duplicate argument '{}'", parameter.name));
     if (stream_.skip_if(TokenType::assign)) {
       parameter.fallback = expressions_.expression();
     } else if (!plan.parameters.empty() && plan.parameters.back().fallback != nullptr) {

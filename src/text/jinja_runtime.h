@@ -42,7 +42,7 @@ class Builder {
  private:
   void grown(size_t bytes) {
     meter_.copy(bytes);
-    charge_.grow_to(text_.size());
+    charge_.grow_to(text_.size() + text_.input().size() * sizeof(ByteRange));
   }
 
   Meter& meter_;

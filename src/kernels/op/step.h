@@ -54,8 +54,8 @@ class Worker {
   // Waits until every worker of the team is here.
   virtual void barrier() = 0;
 
-  // Takes the next chunk of [0, total) for this step; false when nothing is left. Always inline: a copy of its
-  // own, compiled for one instruction set, could serve the files of another.
+  // Takes the next chunk of [0, total) for this step; false when nothing is left. Always inline: a copy of
+  // its own, compiled for one instruction set, could serve the files of another.
   [[gnu::always_inline]] bool claim(int phase, int64_t total, int64_t chunk, int64_t* begin, int64_t* end) {
     const int64_t start = cursors_[phase].next.fetch_add(chunk, std::memory_order_relaxed);
     if (start >= total) return false;
