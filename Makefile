@@ -59,10 +59,14 @@ test-asan: build/.test-dependencies
 	@RAFTER_ORACLE_SAMPLE=1 scripts/run-tests build/asan
 
 # What runs on several threads or processes.
+TSAN_TESTS := worker_team_test matmul_test row_kernels_test attention_test order_test generation_test registry_test
+empty :=
+space := $(empty) $(empty)
+
 test-tsan: build/.test-dependencies
 	@cmake --preset tsan > build/configure-tsan.log || { cat build/configure-tsan.log; exit 1; }
-	@cmake --build --preset tsan
-	@RAFTER_ORACLE_SAMPLE=1 scripts/run-tests build/tsan --programs 'worker_team|matmul_test|rows_test|attention_test|order_test|generate|registry'
+	@cmake --build --preset tsan --target $(TSAN_TESTS)
+	@RAFTER_ORACLE_SAMPLE=1 scripts/run-tests build/tsan --programs '^($(subst $(space),|,$(TSAN_TESTS)))$$'
 
 check:
 	@scripts/run-tests --clear
