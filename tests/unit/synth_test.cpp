@@ -319,9 +319,10 @@ TEST(Synth, AStoppedRunLeavesNothing) {
 
 TEST(Synth, TheSameSeedGivesTheSameBytes) {
   TempFolder folder;
-  for (const auto& [format, file] :
+  for (const auto& written :
        {std::pair{"mlx-mixed", "/model.safetensors"}, std::pair{"q4_0", "/llama3-tiny-q4_0.gguf"}}) {
-    const auto bytes = [&, format = format, file = file](const std::string& name, uint64_t seed) {
+    const std::string format = written.first, file = written.second;
+    const auto bytes = [&](const std::string& name, uint64_t seed) {
       EXPECT_EQ(refusal(tiny(folder / (name + format), format, seed)), "");
       return testing::read_file(folder / (name + format) + file);
     };
