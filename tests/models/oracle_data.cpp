@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 #include "tests/models/tensor_file.h"
 
@@ -83,6 +85,16 @@ void LogitError::add_row(std::span<const float> truth, std::span<const float> lo
   if (*best - second <= margin) return;
   ++greedy_judged;
   if (std::max_element(logits.begin(), logits.end()) - logits.begin() != best - truth.begin()) ++greedy_wrong;
+}
+
+std::string LogitError::fault(double most_delta, double most_kl) const {
+  if (!finite) return "a logit is not finite";
+  if (rows == 0) return "no row was compared";
+  if (max_delta > most_delta)
+    return fmt::format("a logit is {:.3g} off, {:.3g} is allowed", max_delta, most_delta);
+  if (mean_kl() > most_kl) return fmt::format("the mean KL is {:.3g}, {:.3g} is allowed", mean_kl(), most_kl);
+  if (greedy_wrong > 0) return fmt::format("{} of {} greedy choices are wrong", greedy_wrong, greedy_judged);
+  return "";
 }
 
 }  // namespace rafter::testing

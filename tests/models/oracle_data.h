@@ -56,6 +56,10 @@ struct LogitError {
 
   double mean_kl() const { return rows > 0 ? kl_sum / static_cast<double>(rows) : 0; }
   void add_row(std::span<const float> truth, std::span<const float> logits, double margin);
+
+  // What is wrong with logits that may be `most_delta` off in any value and `most_kl` in the mean; "" if
+  // nothing.
+  std::string fault(double most_delta, double most_kl) const;
 };
 
 }  // namespace rafter::testing
