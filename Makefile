@@ -41,10 +41,15 @@ oracle: build/.test-dependencies $(SMOLLM2)
 	@oracle/setup build/oracle/venv
 	@build/oracle/venv/bin/python oracle/generate.py --out build/oracle/data
 	@build/oracle/venv/bin/python oracle/smollm2.py --gguf $(SMOLLM2) --out build/oracle/smollm2
-	@test -e build/oracle/tokenizer/vectors.json || \
-	  build/oracle/venv/bin/python oracle/tokenizer_vectors.py --out build/oracle/tokenizer --random 3000
-	@test -e build/oracle/tokenizer/smollm2_ids.json || \
-	  build/oracle/venv/bin/python oracle/tokenizer_vectors.py --out build/oracle/tokenizer --gguf $(SMOLLM2)
+	@$(MAKE) --no-print-directory build/oracle/tokenizer/vectors.json build/oracle/tokenizer/smollm2_ids.json
+
+TOKENIZER_VECTORS := oracle/tokenizer_vectors.py oracle/tokenizer_texts.py oracle/gguf_tokenizer.py oracle/requirements.txt
+
+build/oracle/tokenizer/vectors.json: $(TOKENIZER_VECTORS)
+	@build/oracle/venv/bin/python oracle/tokenizer_vectors.py --out build/oracle/tokenizer --random 3000
+
+build/oracle/tokenizer/smollm2_ids.json: $(TOKENIZER_VECTORS) $(SMOLLM2)
+	@build/oracle/venv/bin/python oracle/tokenizer_vectors.py --out build/oracle/tokenizer --gguf $(SMOLLM2)
 
 test: build oracle
 	@scripts/run-tests build/release
