@@ -41,7 +41,8 @@ oracle: build/.test-dependencies $(SMOLLM2)
 	@oracle/setup build/oracle/venv
 	@build/oracle/venv/bin/python oracle/generate.py --out build/oracle/data
 	@build/oracle/venv/bin/python oracle/smollm2.py --gguf $(SMOLLM2) --out build/oracle/smollm2
-	@$(MAKE) --no-print-directory build/oracle/tokenizer/vectors.json build/oracle/tokenizer/smollm2_ids.json
+	@$(MAKE) --no-print-directory build/oracle/tokenizer/vectors.json build/oracle/tokenizer/smollm2_ids.json \
+	  build/oracle/jinja/random.json
 
 TOKENIZER_VECTORS := oracle/tokenizer_vectors.py oracle/tokenizer_texts.py oracle/gguf_tokenizer.py oracle/requirements.txt
 
@@ -50,6 +51,10 @@ build/oracle/tokenizer/vectors.json: $(TOKENIZER_VECTORS)
 
 build/oracle/tokenizer/smollm2_ids.json: $(TOKENIZER_VECTORS) $(SMOLLM2)
 	@build/oracle/venv/bin/python oracle/tokenizer_vectors.py --out build/oracle/tokenizer --gguf $(SMOLLM2)
+
+build/oracle/jinja/random.json: oracle/jinja_vectors.py oracle/jinja_random.py oracle/requirements.txt
+	@mkdir -p $(@D)
+	@build/oracle/venv/bin/python oracle/jinja_vectors.py random --count 3000 --seed 1 --out $@
 
 test: build oracle
 	@scripts/run-tests build/release

@@ -26,7 +26,7 @@ import unicodedata
 import zlib
 
 from tokenizer_texts import CROSSING, NASTY, TEXTS, WORDS
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 TAIL = r"\s*[\r\n]+|\s+(?!\S)|\s+"
