@@ -22,14 +22,7 @@ double log_sum_exp(std::span<const float> x) {
   return top + std::log(sum);
 }
 
-}  // namespace
-
-std::string oracle_folder() {
-  if (const char* folder = std::getenv("RAFTER_ORACLE_DIR")) return folder;
-  return std::string(RAFTER_SOURCE_DIR) + "/build/oracle/data";
-}
-
-const std::vector<OracleCase>& oracle_cases() {
+const std::vector<OracleCase>& all_cases() {
   static const std::vector<OracleCase> cases = [] {
     std::vector<OracleCase> result;
     std::ifstream file(oracle_folder() + "/manifest.json");
@@ -40,6 +33,21 @@ const std::vector<OracleCase>& oracle_cases() {
                         oracle_folder() + "/" + entry.at("truth").get<std::string>(), entry.at("fixture"),
                         entry.at("family"), entry.at("format")});
     }
+    return result;
+  }();
+  return cases;
+}
+
+}  // namespace
+
+std::string oracle_folder() {
+  if (const char* folder = std::getenv("RAFTER_ORACLE_DIR")) return folder;
+  return std::string(RAFTER_SOURCE_DIR) + "/build/oracle/data";
+}
+
+const std::vector<OracleCase>& oracle_cases() {
+  static const std::vector<OracleCase> cases = [] {
+    std::vector<OracleCase> result = all_cases();
     if (std::getenv("RAFTER_ORACLE_SAMPLE") != nullptr) {  // for sanitizer builds, which are slow
       std::set<std::pair<std::string, std::string>> seen;
       std::erase_if(result, [&](const OracleCase& c) { return !seen.insert({c.family, c.format}).second; });
@@ -47,6 +55,13 @@ const std::vector<OracleCase>& oracle_cases() {
     return result;
   }();
   return cases;
+}
+
+const OracleCase* find_oracle_case(std::string_view name) {
+  for (const OracleCase& oracle_case : all_cases()) {
+    if (oracle_case.name == name) return &oracle_case;
+  }
+  return nullptr;
 }
 
 OracleValues read_values(const OracleCase& oracle_case) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rafter::testing {
@@ -41,6 +42,9 @@ std::string oracle_folder();
 // Every checkpoint; empty when the data was not generated (tests then skip, counted). With
 // RAFTER_ORACLE_SAMPLE set: the first of each family and format.
 const std::vector<OracleCase>& oracle_cases();
+
+// The checkpoint of this name, sampled or not; null when the data was not generated.
+const OracleCase* find_oracle_case(std::string_view name);
 
 OracleValues read_values(const OracleCase& oracle_case);
 

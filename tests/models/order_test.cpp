@@ -27,13 +27,10 @@ const char* const kCases[] = {"llama-a/hf-bf16",     "qwen2-tiny/hf-fp16",      
 class OrderTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    for (const OracleCase& oracle_case : oracle_cases()) {
-      if (oracle_case.name == GetParam()) {
-        path_ = oracle_case.path;
-        values_ = read_values(oracle_case);
-      }
-    }
-    if (path_.empty()) GTEST_SKIP() << "no oracle data for " << GetParam() << ": run oracle/generate.py";
+    const OracleCase* found = find_oracle_case(GetParam());
+    if (found == nullptr) GTEST_SKIP() << "no oracle data for " << GetParam() << ": run make oracle";
+    path_ = found->path;
+    values_ = read_values(*found);
   }
 
   std::unique_ptr<Engine> open(int threads, bool fuse = true) const {
@@ -169,11 +166,8 @@ std::string with_longer_context(const std::string& path) {
 // Bound once, run at every length from 1 to its capacity, beyond two splits and many blocks; each length is
 // compared with an engine that was bound afresh.
 TEST(GrowthTest, BoundOnceStaysRightAtEveryLength) {
-  const OracleCase* found = nullptr;
-  for (const OracleCase& oracle_case : oracle_cases()) {
-    if (oracle_case.name == "qwen3-256/mlx4-g64") found = &oracle_case;
-  }
-  if (found == nullptr) GTEST_SKIP() << "no oracle data: run oracle/generate.py";
+  const OracleCase* found = find_oracle_case("qwen3-256/mlx4-g64");
+  if (found == nullptr) GTEST_SKIP() << "no oracle data: run make oracle";
   const std::string path = with_longer_context(found->path);
   constexpr int64_t kLength = 600;  // 2 splits of 256 and 9 blocks of 64 are passed
   std::mt19937 random(5);
