@@ -41,10 +41,20 @@ oracle: build/.test-dependencies $(SMOLLM2)
 	@oracle/setup build/oracle/venv
 	@build/oracle/venv/bin/python oracle/generate.py --out build/oracle/data
 	@build/oracle/venv/bin/python oracle/smollm2.py --gguf $(SMOLLM2) --out build/oracle/smollm2
-	@test -e build/oracle/tokenizer/vectors.json || \
-	  build/oracle/venv/bin/python oracle/tokenizer_vectors.py --out build/oracle/tokenizer --random 3000
-	@test -e build/oracle/tokenizer/smollm2_ids.json || \
-	  build/oracle/venv/bin/python oracle/tokenizer_vectors.py --out build/oracle/tokenizer --gguf $(SMOLLM2)
+	@$(MAKE) --no-print-directory build/oracle/tokenizer/vectors.json build/oracle/tokenizer/smollm2_ids.json \
+	  build/oracle/jinja/random.json
+
+TOKENIZER_VECTORS := oracle/tokenizer_vectors.py oracle/tokenizer_texts.py oracle/gguf_tokenizer.py oracle/requirements.txt
+
+build/oracle/tokenizer/vectors.json: $(TOKENIZER_VECTORS)
+	@build/oracle/venv/bin/python oracle/tokenizer_vectors.py --out build/oracle/tokenizer --random 3000
+
+build/oracle/tokenizer/smollm2_ids.json: $(TOKENIZER_VECTORS) $(SMOLLM2)
+	@build/oracle/venv/bin/python oracle/tokenizer_vectors.py --out build/oracle/tokenizer --gguf $(SMOLLM2)
+
+build/oracle/jinja/random.json: oracle/jinja_vectors.py oracle/jinja_random.py oracle/requirements.txt
+	@mkdir -p $(@D)
+	@build/oracle/venv/bin/python oracle/jinja_vectors.py random --count 3000 --seed 1 --out $@
 
 test: build oracle
 	@scripts/run-tests build/release
@@ -59,7 +69,8 @@ test-asan: build/.test-dependencies
 	@RAFTER_ORACLE_SAMPLE=1 scripts/run-tests build/asan
 
 # What runs on several threads or processes.
-TSAN_TESTS := worker_team_test matmul_test row_kernels_test attention_test order_test generation_test registry_test
+TSAN_TESTS := worker_team_test matmul_test row_kernels_test attention_test order_test generation_test registry_test \
+              chat_template_test
 empty :=
 space := $(empty) $(empty)
 

@@ -4,8 +4,8 @@
     jinja_vectors.py cases --out tests/data/jinja/cases.json                       the hand-written cases
     jinja_vectors.py real --templates DIR --out tests/data/jinja/real.json         length and hash per real render
     jinja_vectors.py real --templates DIR --expectations DIR2                      the renders themselves, to look at
-    jinja_vectors.py random --count 10000 --seed 1 --out FILE                      random cases; RAFTER_JINJA_CASES=FILE
-                                                                                   makes jinja_test run them
+    jinja_vectors.py random --count 10000 --seed 1 --out FILE                      random cases; jinja_test runs them
+                                                                                   with RAFTER_JINJA_CASES=FILE
 Needs transformers and jinja2 as oracle/requirements.txt pins them; no torch. The clock stands at
 2025-07-04 15:06:07.000089.
 """

@@ -26,7 +26,7 @@ import unicodedata
 import zlib
 
 from tokenizer_texts import CROSSING, NASTY, TEXTS, WORDS
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 TAIL = r"\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -340,38 +340,6 @@ def splits(texts, group):
         yield {"step": step, "hashes": hashes([lengths(text) if text else [] for text in texts], group)}
 
 
-def tokenizer_of_gguf(path):
-    """A tokenizer from a GGUF's own tokens and merges; for files whose pre-tokenizer is `smollm`."""
-    from gguf import GGUFReader
-
-    fields = GGUFReader(path).fields
-    text = lambda field, index: bytes(field.parts[field.data[index]]).decode()
-    texts = lambda name: [text(fields[name], i) for i in range(len(fields[name].data))]
-    name = text(fields["tokenizer.ggml.pre"], 0)
-    if name != "smollm":
-        raise SystemExit(f"{path}: pre-tokenizer {name}, expected smollm")
-    tokens = texts("tokenizer.ggml.tokens")
-    types = [
-        int(fields["tokenizer.ggml.token_type"].parts[i][0]) for i in fields["tokenizer.ggml.token_type"].data
-    ]
-    merges = [tuple(merge.split(" ", 1)) for merge in texts("tokenizer.ggml.merges")]
-    tokenizer = Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens(
-        [AddedToken(t, normalized=False, special=True) for t, kind in zip(tokens, types) if kind in (2, 3)]
-    )
-    tokenizer.add_tokens(
-        [AddedToken(t, normalized=False, special=False) for t, kind in zip(tokens, types) if kind == 4]
-    )
-    return tokenizer
-
-
 def unicode_additions():
     """Characters that Oniguruma knows and Unicode 14 does not, with their categories."""
     if unicodedata.unidata_version != "14.0.0":
@@ -422,7 +390,10 @@ def main():
         )
 
     if arguments.gguf:
-        tokenizer = tokenizer_of_gguf(arguments.gguf)
+        from gguf import GGUFReader
+        from gguf_tokenizer import read_tokenizer
+
+        tokenizer = read_tokenizer(GGUFReader(arguments.gguf))
         tokenizer.save(str(arguments.out / "smollm2_tokenizer.json"))
         texts = TEXTS + random_texts(arguments.random, arguments.seed)
         write(

@@ -15,8 +15,8 @@
 namespace rafter::decode {
 
 struct LoopOptions {
-  int64_t prefill_chunk =
-      0;  // most prompt rows in one step, all requests together; 0: the engine's row capacity
+  // Most prompt rows in one step, all requests together; 0: the engine's row capacity.
+  int64_t prefill_chunk = 0;
 };
 
 class GenerationLoop {

@@ -1,11 +1,12 @@
 // An engine: one model bound to one checkpoint on one back end, and the step that runs ragged rows through
 // it.
 //
-//   RAFTER_ASSIGN(auto checkpoint, format::Checkpoint::open(path));
-//   RAFTER_ASSIGN(auto engine, Engine::open(std::make_shared<const
-//   format::Checkpoint>(std::move(checkpoint)), {})); RAFTER_ASSIGN(int32_t sequence,
-//   engine->create_sequence()); RAFTER_TRY(engine->step(rows));               // prompt rows, decode rows, of
-//   any sequences, mixed std::span<const float> logits = engine->logits(0);
+//   RAFTER_ASSIGN(auto opened, format::Checkpoint::open(path));
+//   auto checkpoint = std::make_shared<const format::Checkpoint>(std::move(opened));
+//   RAFTER_ASSIGN(auto engine, Engine::open(checkpoint, {}));
+//   RAFTER_ASSIGN(int32_t sequence, engine->create_sequence());
+//   RAFTER_TRY(engine->step(rows));  // prompt rows and decode rows of any sequences, mixed
+//   std::span<const float> logits = engine->logits(0);
 //
 // Not thread-safe: one caller drives an engine. Two engines in one process are independent.
 #pragma once

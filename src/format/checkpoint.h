@@ -50,7 +50,7 @@ class Checkpoint {
   bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
 
   // A weight matrix [rows, columns] by module path without ".weight" ("model.layers.0.mlp.up_proj",
-  // "blk.0.ffn_up"). Joins MLX triples by the config's quantization block (formats.md 2.6). Checks shape and
+  // "blk.0.ffn_up"). Joins MLX triples by the config's quantization block. Checks shape and
   // format. Errors: not_found, invalid_data (shape differs from rows × columns: both are named; scales and
   // config disagree), unsupported (dtype, bits, group size or mode, named).
   base::Result<tensor::MatrixView> matrix(const std::string& module, int64_t rows, int64_t columns) const;

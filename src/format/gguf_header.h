@@ -1,5 +1,5 @@
-// The header of a GGUF file (version 2 or 3, little-endian), validated by the rules of formats.md 3.1 before
-// any tensor's address is formed.
+// The header of a GGUF file (version 2 or 3, little-endian), validated before any tensor's address is
+// formed.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// GGUF's tensor types (formats.md 3.2): the size of each, and what this program makes of it.
+// GGUF's tensor types: the size of each, and what this program makes of it.
 #pragma once
 
 #include <cstdint>

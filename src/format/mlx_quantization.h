@@ -1,4 +1,4 @@
-// The quantization block of an MLX config.json (formats.md 2.6): a default and per-module entries. A module
+// The quantization block of an MLX config.json: a default and per-module entries. A module
 // that has no entry is quantised if and only if the file has its scales.
 #pragma once
 

@@ -1,5 +1,4 @@
-// The header of a safetensors file, validated in the order of formats.md 1.3 before any tensor's address is
-// formed.
+// The header of a safetensors file, validated before any tensor's address is formed.
 #pragma once
 
 #include <cstddef>

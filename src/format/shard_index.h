@@ -1,4 +1,4 @@
-// model.safetensors.index.json: which file holds which tensor (formats.md 1.6).
+// model.safetensors.index.json: which file holds which tensor.
 #pragma once
 
 #include <map>

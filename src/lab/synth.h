@@ -34,7 +34,7 @@ struct SynthSummary {
   std::vector<std::string> files;  // names in the folder
   int64_t bytes = 0;               // of all files
   int64_t parameters = 0;          // logical weight elements, a tied head counted once
-  int64_t streamed_bytes = 0;      // matrices that a decode step reads (roofline.md 1); norms are left out
+  int64_t streamed_bytes = 0;      // matrices that a decode step reads; norms are left out
   double seconds = 0;              // the sync to disk included
 };
 

@@ -26,7 +26,7 @@ struct SynthTokens {
   std::string chat_template;
 };
 
-// Llama 3's frequency scaling (models.md 1.9).
+// Llama 3's frequency scaling.
 struct Llama3Scaling {
   double factor, low_frequency_factor, high_frequency_factor;
   int64_t original_positions;
@@ -38,7 +38,7 @@ struct SynthSampling {
   int64_t top_k = 0;
 };
 
-// A dense pre-norm transformer (models.md 1.2).
+// A dense pre-norm transformer.
 struct SynthShape {
   std::string name;        // on the command line
   std::string real_name;   // of the model that has this shape

@@ -41,7 +41,7 @@ struct SynthTensor {
   SynthContent content = SynthContent::matrix;
   int64_t rows = 0, columns = 0;  // a vector's columns: 0
   tensor::NumberFormat format;
-  bool streamed = false;  // a matrix that every decode step reads whole (roofline.md 1)
+  bool streamed = false;  // a matrix that every decode step reads whole
 
   int64_t bytes() const {
     return format.matrix_bytes(columns == 0 ? 1 : rows, columns == 0 ? rows : columns);
@@ -62,7 +62,7 @@ struct SynthPart {
   std::vector<int64_t> shape;
 };
 
-// What a tensor is stored as in safetensors: one part, or three where it is quantised (formats.md 2.1).
+// What a tensor is stored as in safetensors: one part, or three where it is quantised.
 std::vector<SynthPart> safetensors_parts(const SynthTensor& tensor);
 
 }  // namespace rafter::lab

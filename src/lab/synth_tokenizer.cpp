@@ -124,7 +124,7 @@ std::string tokenizer_config_json(const SynthShape& shape) {
 }
 
 void put_gguf_tokenizer(const SynthShape& shape, format::GgufWriter& writer) {
-  enum : int32_t { normal = 1, control = 3, user_defined = 4 };  // formats.md 3.8
+  enum : int32_t { normal = 1, control = 3, user_defined = 4 };  // GGUF's token types
   const SynthTokens& tokens = shape.tokens;
   std::vector<int32_t> types(static_cast<size_t>(shape.vocabulary), normal);
   for (const SynthMarker& marker : tokens.markers)

@@ -1,4 +1,4 @@
-// The dense pre-norm transformer that llama, qwen2 and qwen3 share (models.md 1.2): their files say where
+// The dense pre-norm transformer that llama, qwen2 and qwen3 share: their files say where
 // they differ.
 #pragma once
 

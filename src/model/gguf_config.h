@@ -1,4 +1,4 @@
-// GGUF metadata → the config.json it was converted from (formats.md 3.6).
+// GGUF metadata → the config.json it was converted from.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
 // Llama and its kin: mistral, smollm 1 and 2, MiniCPM5 (a plain llama whose q width is not D).
-// models.md 1.4, 1.8.
 #include "model/dense.h"
 #include "model/families.h"
 

@@ -1,5 +1,4 @@
 // Qwen2 and Qwen2.5: llama with biases on q, k and v, never on o; head_dim is always D / H.
-// models.md 1.3, 1.4.
 #include "model/dense.h"
 #include "model/families.h"
 

@@ -1,4 +1,4 @@
-// Qwen3: llama with an RMS norm over each head of q and k before the rotation. models.md 1.4.
+// Qwen3: llama with an RMS norm over each head of q and k before the rotation.
 #include "model/dense.h"
 #include "model/families.h"
 

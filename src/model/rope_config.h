@@ -1,4 +1,4 @@
-// Rotary frequencies from a configuration (models.md 1.9): default, linear, llama3 and yarn scaling, and
+// Rotary frequencies from a configuration: default, linear, llama3 and yarn scaling, and
 // GGUF's rope_freqs tensor.
 #pragma once
 

@@ -1,5 +1,5 @@
 // GGUF's quantised blocks as bytes in a file. Files place blocks at any address: load one with load_unaligned
-// before reading its fields. `d`, `m`: IEEE half bits. Source: formats.md 3.3.
+// before reading its fields. `d`, `m`: IEEE half bits.
 #pragma once
 
 #include <cstdint>

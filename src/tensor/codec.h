@@ -15,7 +15,7 @@ void decode_row(const MatrixView& matrix, int64_t r, std::span<float> out);
 
 // Encodes one row. `values.size()` must be a multiple of format.block_columns(); `data` takes
 // format.row_bytes(columns) bytes, `scales` and `biases` format.scale_row_bytes(columns) each (affine only).
-// Affine rounds the values to the scale type first and then follows MLX's rule (formats.md 2.3), so that the
+// Affine rounds the values to the scale type first and then follows MLX's rule, so that the
 // bytes equal mlx.core.quantize(weights of that type); q4_0, q4_1 and q8_0 give the bytes of their reference
 // quantizers; q6_k is a least-squares search of its own.
 void encode_row(NumberFormat format, std::span<const float> values, std::byte* data,

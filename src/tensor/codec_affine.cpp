@@ -1,6 +1,5 @@
 // MLX's affine quantisation. A row is one little-endian, LSB-first stream of `bits`-bit codes, so one rule
 // covers every width; each group of `group` columns has a scale and a bias: value = code·scale + bias.
-// formats.md 2.2–2.4.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -182,7 +182,7 @@ class PercentFormatter {
 
   double as_real(const Value& value) {
     if (!value.is_string()) return require_real(value);
-    if (format_.markup) {  // a Markup's helper converts with float()
+    if (format_.markup) {  // markup's own formatting converts with float()
       if (auto real = parse_real(value.text())) return *real;
     }
     fail(FailureKind::type, "must be real number, not str");

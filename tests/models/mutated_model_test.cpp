@@ -146,14 +146,14 @@ class MutatedModelTest : public ::testing::Test {
   }
 
   fs::path copy_of(const std::string& name) {
-    for (const OracleCase& oracle_case : oracle_cases()) {
-      if (oracle_case.name != name) continue;
-      const fs::path target = folder_ / fs::path(oracle_case.path).filename();
-      fs::copy(oracle_case.path, target, fs::copy_options::recursive);
-      return target;
+    const OracleCase* found = find_oracle_case(name);
+    if (found == nullptr) {
+      ADD_FAILURE() << "no checkpoint " << name;
+      return {};
     }
-    ADD_FAILURE() << "no checkpoint " << name;
-    return {};
+    const fs::path target = folder_ / fs::path(found->path).filename();
+    fs::copy(found->path, target, fs::copy_options::recursive);
+    return target;
   }
 
   const uint64_t seed_ = seed();

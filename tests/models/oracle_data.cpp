@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 #include "tests/models/tensor_file.h"
 
@@ -20,14 +22,7 @@ double log_sum_exp(std::span<const float> x) {
   return top + std::log(sum);
 }
 
-}  // namespace
-
-std::string oracle_folder() {
-  if (const char* folder = std::getenv("RAFTER_ORACLE_DIR")) return folder;
-  return std::string(RAFTER_SOURCE_DIR) + "/build/oracle/data";
-}
-
-const std::vector<OracleCase>& oracle_cases() {
+const std::vector<OracleCase>& all_cases() {
   static const std::vector<OracleCase> cases = [] {
     std::vector<OracleCase> result;
     std::ifstream file(oracle_folder() + "/manifest.json");
@@ -38,6 +33,21 @@ const std::vector<OracleCase>& oracle_cases() {
                         oracle_folder() + "/" + entry.at("truth").get<std::string>(), entry.at("fixture"),
                         entry.at("family"), entry.at("format")});
     }
+    return result;
+  }();
+  return cases;
+}
+
+}  // namespace
+
+std::string oracle_folder() {
+  if (const char* folder = std::getenv("RAFTER_ORACLE_DIR")) return folder;
+  return std::string(RAFTER_SOURCE_DIR) + "/build/oracle/data";
+}
+
+const std::vector<OracleCase>& oracle_cases() {
+  static const std::vector<OracleCase> cases = [] {
+    std::vector<OracleCase> result = all_cases();
     if (std::getenv("RAFTER_ORACLE_SAMPLE") != nullptr) {  // for sanitizer builds, which are slow
       std::set<std::pair<std::string, std::string>> seen;
       std::erase_if(result, [&](const OracleCase& c) { return !seen.insert({c.family, c.format}).second; });
@@ -45,6 +55,13 @@ const std::vector<OracleCase>& oracle_cases() {
     return result;
   }();
   return cases;
+}
+
+const OracleCase* find_oracle_case(std::string_view name) {
+  for (const OracleCase& oracle_case : all_cases()) {
+    if (oracle_case.name == name) return &oracle_case;
+  }
+  return nullptr;
 }
 
 OracleValues read_values(const OracleCase& oracle_case) {
@@ -83,6 +100,16 @@ void LogitError::add_row(std::span<const float> truth, std::span<const float> lo
   if (*best - second <= margin) return;
   ++greedy_judged;
   if (std::max_element(logits.begin(), logits.end()) - logits.begin() != best - truth.begin()) ++greedy_wrong;
+}
+
+std::string LogitError::fault(double most_delta, double most_kl) const {
+  if (!finite) return "a logit is not finite";
+  if (rows == 0) return "no row was compared";
+  if (max_delta > most_delta)
+    return fmt::format("a logit is {:.3g} off, {:.3g} is allowed", max_delta, most_delta);
+  if (mean_kl() > most_kl) return fmt::format("the mean KL is {:.3g}, {:.3g} is allowed", mean_kl(), most_kl);
+  if (greedy_wrong > 0) return fmt::format("{} of {} greedy choices are wrong", greedy_wrong, greedy_judged);
+  return "";
 }
 
 }  // namespace rafter::testing

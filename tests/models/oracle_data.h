@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rafter::testing {
@@ -42,6 +43,9 @@ std::string oracle_folder();
 // RAFTER_ORACLE_SAMPLE set: the first of each family and format.
 const std::vector<OracleCase>& oracle_cases();
 
+// The checkpoint of this name, sampled or not; null when the data was not generated.
+const OracleCase* find_oracle_case(std::string_view name);
+
 OracleValues read_values(const OracleCase& oracle_case);
 
 // How far logits are from the truth.
@@ -56,6 +60,10 @@ struct LogitError {
 
   double mean_kl() const { return rows > 0 ? kl_sum / static_cast<double>(rows) : 0; }
   void add_row(std::span<const float> truth, std::span<const float> logits, double margin);
+
+  // What is wrong with logits that may be `most_delta` off in any value and `most_kl` in the mean; "" if
+  // nothing.
+  std::string fault(double most_delta, double most_kl) const;
 };
 
 }  // namespace rafter::testing

@@ -100,8 +100,7 @@ inline const TokenizerVectors& committed_vectors() {
 inline std::string large_vectors_path() {
   return std::string(RAFTER_SOURCE_DIR) + "/build/oracle/tokenizer/vectors.json";
 }
-inline constexpr const char* kHowToMakeLargeVectors =
-    "made by: oracle/tokenizer_vectors.py --out build/oracle/tokenizer --random 20000";
+inline constexpr const char* kHowToMakeLargeVectors = "there is no build/oracle/tokenizer: run make oracle";
 
 inline base::Result<Tokenizer> load_case(const TokenizerCase& entry) {
   if (entry.path.empty()) return Tokenizer::from_json(entry.json.dump(), entry.name);

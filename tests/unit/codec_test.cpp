@@ -43,7 +43,7 @@ TEST(Codec, AgreesWithOtherImplementations) {
   EXPECT_EQ(testing::compare_codecs(decode_row, encode_matrix), std::vector<std::string>{});
 }
 
-// formats.md 8.1: codes 0, 1, 2 … 31 (mod 2^bits) as words.
+// Codes 0, 1, 2 … 31 (mod 2^bits) as words.
 TEST(Codec, AffineCodesAreOneBitstream) {
   const std::vector<std::pair<int, std::vector<uint32_t>>> vectors = {
       {2, {0xe4e4e4e4, 0xe4e4e4e4}},
@@ -66,7 +66,7 @@ TEST(Codec, AffineCodesAreOneBitstream) {
   }
 }
 
-// formats.md 8.2: w_k = (k − 12) / 16.
+// w_k = (k − 12) / 16.
 TEST(Codec, AffineQuantizerSnapsTheEdge) {
   struct Case {
     int bits;

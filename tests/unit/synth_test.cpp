@@ -109,7 +109,7 @@ TEST(SynthTensors, UniformFormatsDifferInWidthOnly) {
 }
 
 TEST(SynthTensors, StreamedBytesAreTheRooflines) {
-  // roofline.md 1: uniform 4 bits; 8 bits by 8.5 / 4.5; the head counts when it is tied, the embedding never.
+  // Uniform 4 bits; 8 bits by 8.5 / 4.5; the head counts when it is tied, the embedding never.
   EXPECT_NEAR(streamed_gigabytes("cpm5-1b", "mlx4"), 0.495, 0.0005);
   EXPECT_NEAR(streamed_gigabytes("cpm5-1b", "q4_0"), 0.495, 0.0005);
   EXPECT_NEAR(streamed_gigabytes("cpm5-1b", "mlx8"), 0.495 * 8.5 / 4.5, 0.001);

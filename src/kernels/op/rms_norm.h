@@ -1,6 +1,5 @@
 // Root-mean-square norm over groups of `width` elements:
-//   out = x · (mean(x²) + epsilon)^(−1/2) · weight        (models.md 0; sums in the order contract, fp32 or
-//   wider)
+//   out = x · (mean(x²) + epsilon)^(−1/2) · weight        (sums in the order contract, fp32 or wider)
 // A row holds `groups` of them side by side: 1 for a layer's norm, H for a norm per attention head.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Rotary position embedding (models.md 1.9). The angles of a step are made once and shared by all layers:
+// Rotary position embedding. The angles of a step are made once and shared by all layers:
 //   rope_angles   cos and sin of φ = position_scale · position · frequency[i], φ in fp32, per row
 //   rope          x'_a = x_a cos φ − x_b sin φ,  x'_b = x_a sin φ + x_b cos φ, per head
 // with (a, b) = (i, i + R/2) for the half layout and (2i, 2i + 1) for the adjacent one, i < R/2, R = rotated
