@@ -1,5 +1,7 @@
 #include "base/worker_team.h"
 
+#include <system_error>
+
 #include "base/check.h"
 #include "base/cpu_info.h"
 
@@ -29,10 +31,27 @@ constexpr int kSpins = 20000;
 
 WorkerTeam::WorkerTeam(int threads) : size_(threads), spins_(threads <= usable_cores() ? kSpins : 0) {
   RAFTER_CHECK(threads >= 1, "{} threads", threads);
-  for (int index = 1; index < size_; ++index) threads_.emplace_back([this, index] { worker_loop(index); });
+  try {
+    for (int index = 1; index < size_; ++index) threads_.emplace_back([this, index] { worker_loop(index); });
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-WorkerTeam::~WorkerTeam() {
+Result<std::unique_ptr<WorkerTeam>> WorkerTeam::create(int threads) {
+  try {
+    return std::make_unique<WorkerTeam>(threads);
+  } catch (const std::system_error& failure) {
+    return Error{ErrorCode::out_of_memory,
+                 fmt::format("cannot start {} of them: {}", threads, failure.code().message()), "threads",
+                 "use fewer"};
+  }
+}
+
+WorkerTeam::~WorkerTeam() { stop(); }
+
+void WorkerTeam::stop() {
   stopping_ = true;
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();

@@ -11,11 +11,15 @@
 #include <thread>
 #include <vector>
 
+#include "base/result.h"
+
 namespace rafter::base {
 
 class WorkerTeam {
  public:
-  // `threads` ≥ 1, the caller's included.
+  // `threads` ≥ 1, the caller's included. Error (out_of_memory) if the system does not grant them.
+  static Result<std::unique_ptr<WorkerTeam>> create(int threads);
+  // The same; throws std::system_error, with no thread left running.
   explicit WorkerTeam(int threads);
   ~WorkerTeam();
   WorkerTeam(const WorkerTeam&) = delete;
@@ -32,6 +36,7 @@ class WorkerTeam {
 
  private:
   void worker_loop(int index);
+  void stop();
   // Waits until `word` differs from `old`.
   void wait_while_equal(const std::atomic<uint32_t>& word, uint32_t old) const;
 

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/register_models.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 
 namespace rafter::cli {
@@ -15,7 +16,7 @@ struct AddFlags {
 base::Status run(const AddFlags& flags) {
   RAFTER_ASSIGN(store::ModelRegistry registry, store::ModelRegistry::open_default());
   RAFTER_ASSIGN(const store::ModelRecord record, register_under_name(registry, flags.name, flags.path));
-  std::cout << fmt::format("{} is {}\n", flags.name, record.path);
+  std::cout << fmt::format("{} is {}\n", one_line(flags.name), one_line(record.path));
   return {};
 }
 

@@ -41,8 +41,12 @@ class Chat {
     bool warned = false;  // a first Ctrl-C on an empty line says how to leave
     for (;;) {
       interrupt_.clear();
+      RAFTER_TRY(check_stdout());
       const LineReader::Input input = reader_.read_blocking("> ");
       if (input.event == LineReader::Event::end) return {};
+      if (input.event == LineReader::Event::failed) {
+        return base::Error{base::ErrorCode::io, input.text, "standard input", ""};
+      }
       if (input.event == LineReader::Event::interrupted) {
         if (!is_interactive_) return interrupt_.check();
         if (!input.text.empty()) continue;  // Ctrl-C took back a line
@@ -63,9 +67,11 @@ class Chat {
 
  private:
   void ask(const std::string& question) {
-    const auto result = session_.ask_blocking(question, [](const std::string& text) { write_stdout(text); });
+    const auto result = session_.ask_blocking(question, [&](const std::string& text) {
+      if (!write_stdout(text)) interrupt_.raise();
+    });
     if (!result.ok()) {
-      fmt::print(stderr, "rafter: {}\n", result.error().message());
+      print_error(result.error());
       if (result.error().code == base::ErrorCode::out_of_memory && is_interactive_) {
         fmt::print(stderr, "/clear starts anew.\n");
       }

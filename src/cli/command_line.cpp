@@ -9,6 +9,7 @@
 #include "base/cpu_info.h"
 #include "base/version.h"
 #include "cli/environment.h"
+#include "cli/terminal.h"
 #include "cli/verb.h"
 
 namespace rafter::cli {
@@ -16,9 +17,11 @@ namespace {
 
 constexpr int kUsage = 2;
 
+int run_arguments(const std::vector<std::string>& arguments);
+
 int fail(const base::Error& error) {
   std::cout.flush();
-  fmt::print(stderr, "rafter: {}\n", error.message());
+  print_error(error);
   return exit_code_of(error);
 }
 
@@ -133,7 +136,6 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments) {
     return parse_error(verb, app, error, arguments);
   }
   const base::Status status = action();
-  std::cout.flush();
   return status.ok() ? 0 : fail(status.error());
 }
 
@@ -146,8 +148,23 @@ int print_help(const std::vector<std::string>& arguments) {
     std::cout << environment_help();
     return 0;
   }
-  if (find_verb(arguments.front()) == nullptr) return run_command_line(arguments);  // says what is wrong
-  return run_command_line({arguments.front(), "--help"});
+  if (find_verb(arguments.front()) == nullptr) return run_arguments(arguments);  // says what is wrong
+  return run_arguments({arguments.front(), "--help"});
+}
+
+int run_arguments(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    fmt::print(stderr, "{}", overview());
+    return kUsage;
+  }
+  const std::string& name = arguments.front();
+  const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+  if (name == "help" || name == "--help" || name == "-h") return print_help(rest);
+  if (name == "version" || name == "--version" || name == "-v") return print_version();
+  if (const Verb* verb = find_verb(name)) return run_verb(*verb, rest);
+  std::vector<std::string> known = {"help", "version"};
+  for (const Verb* verb : verbs()) known.push_back(verb->name);
+  return usage_error("", fmt::format("unknown verb \"{}\"", name), closest_name(name, known));
 }
 
 }  // namespace
@@ -166,18 +183,9 @@ int exit_code_of(const base::Error& error) {
 }
 
 int run_command_line(const std::vector<std::string>& arguments) {
-  if (arguments.empty()) {
-    fmt::print(stderr, "{}", overview());
-    return kUsage;
-  }
-  const std::string& name = arguments.front();
-  const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
-  if (name == "help" || name == "--help" || name == "-h") return print_help(rest);
-  if (name == "version" || name == "--version" || name == "-v") return print_version();
-  if (const Verb* verb = find_verb(name)) return run_verb(*verb, rest);
-  std::vector<std::string> known = {"help", "version"};
-  for (const Verb* verb : verbs()) known.push_back(verb->name);
-  return usage_error("", fmt::format("unknown verb \"{}\"", name), closest_name(name, known));
+  const int exit_code = run_arguments(arguments);
+  const base::Status output = check_stdout();
+  return exit_code == 0 && !output.ok() ? fail(output.error()) : exit_code;
 }
 
 }  // namespace rafter::cli

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "cli/terminal.h"
 #include "store/paths.h"
 #include "store/registry.h"
 
@@ -23,11 +24,11 @@ bool names_a_path(const std::string& query) {
 
 base::Result<NamedModel> find_model(const std::string& query) {
   if (names_a_path(query)) {
-    return NamedModel{query, fs::path(store::normalized_path(query)).filename().string()};
+    return NamedModel{query, one_line(fs::path(store::normalized_path(query)).filename().string())};
   }
   RAFTER_ASSIGN(const store::ModelRegistry registry, store::ModelRegistry::open_default());
   RAFTER_ASSIGN(const store::ModelRecord record, registry.find(query));
-  return NamedModel{record.path, record.aliases.empty() ? record.name : record.aliases.front()};
+  return NamedModel{record.path, one_line(record.aliases.empty() ? record.name : record.aliases.front())};
 }
 
 }  // namespace rafter::cli

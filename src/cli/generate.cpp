@@ -42,6 +42,13 @@ base::Result<std::string> read_stdin(const InterruptFlag& interrupt) {
   }
 }
 
+// Nothing to answer: a command before the pipe failed, or a variable is not set.
+base::Status check_not_empty(const std::string& prompt) {
+  if (!prompt.empty()) return {};
+  return base::Error{base::ErrorCode::invalid_argument, "the prompt is empty", "generate",
+                     "give it as an argument or on standard input"};
+}
+
 // The argument, or standard input for "-" and for a pipe. A chat prompt's last newline is the shell's, not
 // the user's.
 base::Result<std::string> read_prompt(const GenerateFlags& flags, const InterruptFlag& interrupt) {
@@ -90,8 +97,9 @@ base::Status run(const GenerateFlags& flags) {
     return base::Error{base::ErrorCode::invalid_argument, "does not go with --raw", "--system",
                        "a raw prompt has no messages"};
   }
-  const InterruptFlag interrupt;
+  InterruptFlag interrupt;
   RAFTER_ASSIGN(const std::string prompt, read_prompt(flags, interrupt));
+  RAFTER_TRY(check_not_empty(prompt));
   RAFTER_ASSIGN(LoadedModel model, load_model(flags.model, flags.engine));
   RAFTER_ASSIGN(decode::GenerationRequest request, request_of(flags.sampling, model.text));
   RAFTER_ASSIGN(request.prompt, prompt_tokens(flags, model.text, prompt));
@@ -99,7 +107,7 @@ base::Status run(const GenerateFlags& flags) {
   RAFTER_ASSIGN(
       const decode::GenerationResult result,
       decode::generate_blocking(*model.loop, std::move(request), [&](const decode::TokenEvent& event) {
-        if (!flags.json) write_stdout(event.text);
+        if (!flags.json && !write_stdout(event.text)) interrupt.raise();
       }));
   if (flags.json) {
     print_json(model, result);
@@ -107,6 +115,7 @@ base::Status run(const GenerateFlags& flags) {
     write_stdout("\n");
   }
   if (flags.verbose || (!flags.json && stderr_is_terminal())) print_figures(model, result);
+  RAFTER_TRY(check_stdout());
   return interrupt.check();
 }
 

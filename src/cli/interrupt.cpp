@@ -29,6 +29,7 @@ InterruptFlag::~InterruptFlag() { ::sigaction(SIGINT, &previous_action, nullptr)
 
 bool InterruptFlag::raised() const { return interrupted.load(std::memory_order_relaxed); }
 void InterruptFlag::clear() { interrupted.store(false, std::memory_order_relaxed); }
+void InterruptFlag::raise() { interrupted.store(true, std::memory_order_relaxed); }
 const std::atomic<bool>& InterruptFlag::flag() const { return interrupted; }
 
 base::Status InterruptFlag::check() const {

@@ -19,6 +19,7 @@ class InterruptFlag {
 
   bool raised() const;
   void clear();
+  void raise();  // as a Ctrl-C would: ends the work when there is nobody to read its output
   const std::atomic<bool>& flag() const;
 
   // Error (interrupted) once it was raised.

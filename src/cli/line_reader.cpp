@@ -1,8 +1,10 @@
 #include "cli/line_reader.h"
 
+#include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include <histedit.h>
@@ -33,10 +35,11 @@ class PlainReader final : public LineReader {
       }
       searched_ = buffer_.size();
       char chunk[4096];
-      const bool has_room = buffer_.size() < kLongestLine;
-      const ssize_t count = has_room ? interrupt_.read_blocking(STDIN_FILENO, chunk, sizeof(chunk)) : 0;
+      if (buffer_.size() >= kLongestLine) return {Event::failed, "a line is longer than 16 MiB"};
+      const ssize_t count = interrupt_.read_blocking(STDIN_FILENO, chunk, sizeof(chunk));
       if (count < 0 && interrupt_.raised()) return {Event::interrupted, ""};
-      if (count <= 0) {
+      if (count < 0) return {Event::failed, std::strerror(errno)};
+      if (count == 0) {
         if (buffer_.empty()) return {Event::end, ""};
         searched_ = 0;
         return {Event::line, std::exchange(buffer_, "")};

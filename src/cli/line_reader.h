@@ -14,6 +14,7 @@ class LineReader {
     line,
     interrupted,  // Ctrl-C; `text` is what stood on the line
     end,          // end of input, or Ctrl-D on an empty line
+    failed,       // standard input cannot be read; `text` says why
   };
   struct Input {
     Event event = Event::end;

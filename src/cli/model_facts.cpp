@@ -17,16 +17,18 @@ json config_of(const format::Checkpoint& checkpoint) {
   return config.is_object() ? config : json::object();
 }
 
-// The group size that the config's quantization block gives a module; the default is MLX's own.
+// The group size that the config's quantization block gives a module; the default is MLX's own. Sizes that no
+// matrix has count as the default: products with them stay within 64 bits.
 int64_t group_of(const json& config, const std::string& module) {
-  constexpr int64_t kDefault = 64;
+  constexpr int64_t kDefault = 64, kLargest = 1 << 16;
   for (const char* key : {"quantization", "quantization_config"}) {
     if (!config.contains(key) || !config[key].is_object()) continue;
     const json& block = config[key];
     const json group = block.value("group_size", json(kDefault));
     const json own = block.value(module, json());
     const json chosen = own.is_object() ? own.value("group_size", group) : group;
-    return chosen.is_number_integer() ? chosen.get<int64_t>() : kDefault;
+    const double size = chosen.is_number_integer() ? chosen.get<double>() : 0;
+    return size >= 1 && size <= kLargest ? static_cast<int64_t>(size) : kDefault;
   }
   return kDefault;
 }
@@ -35,7 +37,7 @@ int64_t group_of(const json& config, const std::string& module) {
 std::string affine_name(const json& config, const std::string& module, const format::StoredTensor& weight,
                         const format::StoredTensor& scales) {
   const int64_t group = group_of(config, module), groups = scales.shape.back();
-  const int64_t bits = groups > 0 && group > 0 ? weight.shape.back() * 32 / (groups * group) : 0;
+  const int64_t bits = groups > 0 ? weight.shape.back() * 32 / (groups * group) : 0;
   return fmt::format("q{}g{}", bits, group);
 }
 

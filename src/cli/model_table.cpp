@@ -47,7 +47,7 @@ std::string model_table(const std::vector<store::ModelRecord>& records) {
   std::array<size_t, std::tuple_size_v<Row>> widths{};
   for (Row& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) {
-      row[i] = without_control_characters(row[i]);
+      row[i] = one_line(row[i]);
       widths[i] = std::max(widths[i], display_width(row[i]));
     }
   }
@@ -57,7 +57,7 @@ std::string model_table(const std::vector<store::ModelRecord>& records) {
     for (size_t i = 0; i < rows[n].size(); ++i) {
       line += rows[n][i] + std::string(widths[i] - display_width(rows[n][i]) + 2, ' ');
     }
-    table += line + (n == 0 ? "PATH" : without_control_characters(records[n - 1].path)) + "\n";
+    table += line + (n == 0 ? "PATH" : one_line(records[n - 1].path)) + "\n";
   }
   return table;
 }

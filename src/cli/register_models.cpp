@@ -2,6 +2,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/model_facts.h"
+#include "cli/terminal.h"
 
 namespace rafter::cli {
 
@@ -13,7 +14,7 @@ base::Result<std::vector<store::ModelRecord>> register_models(store::ModelRegist
     RAFTER_TRY(interrupt.check());
     auto record = read_model_facts(model);
     if (!record.ok()) {
-      fmt::print(stderr, "rafter: passed over {}\n", record.error().message());
+      fmt::print(stderr, "rafter: passed over {}\n", one_line(record.error().message()));
       continue;
     }
     RAFTER_TRY(registry.put(*record));

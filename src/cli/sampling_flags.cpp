@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 
+#include "cli/exact_integer.h"
+
 namespace rafter::cli {
 namespace {
 
@@ -27,7 +29,8 @@ base::Result<std::pair<int32_t, float>> parse_bias(std::string_view text) {
 
 void add_sampling_flags(CLI::App& app, SamplingFlags& flags) {
   app.add_option("--max-tokens", flags.max_tokens,
-                 "most tokens of the answer (default: what the context holds)");
+                 "most tokens of the answer (default: what the context holds)")
+      ->check(check_exact_integer<int64_t>);
   app.add_option("--temperature", flags.temperature,
                  "0 takes the likeliest token (default: the model's, else 0.7)");
   app.add_option("--top-p", flags.top_p, "keep the likeliest tokens up to this mass");
@@ -38,7 +41,8 @@ void add_sampling_flags(CLI::App& app, SamplingFlags& flags) {
   app.add_option("--presence-penalty", flags.presence_penalty, "taken from logits of the last 20 tokens");
   app.add_option("--frequency-penalty", flags.frequency_penalty, "the same, times how often each occurred");
   app.add_option("--logit-bias", flags.logit_bias, "id=value, added to a token's logit; may be repeated");
-  app.add_option("--seed", flags.seed, "makes sampling repeatable (default: a new one each time, reported)");
+  app.add_option("--seed", flags.seed, "makes sampling repeatable (default: a new one each time, reported)")
+      ->check(check_exact_integer<uint64_t>);
   app.add_option("--stop", flags.stop, "text at which to stop; may be repeated");
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/exact_integer.h"
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
 #include "cli/verb.h"
@@ -68,7 +69,8 @@ Action define(CLI::App& app) {
   app.add_option("--format", options.format, "how weights are stored: " + names_of(lab::synth_formats()))
       ->required();
   app.add_option("--out", options.folder, "folder to write to")->required();
-  app.add_option("--seed", options.seed, "seed of the random weights (default 0)");
+  app.add_option("--seed", options.seed, "seed of the random weights (default 0)")
+      ->check(check_exact_integer<uint64_t>);
   app.add_option("--group", options.group, "columns that share a scale in the MLX formats")
       ->check(CLI::IsMember({32, 64, 128}))
       ->capture_default_str();

@@ -1,12 +1,26 @@
 #include "cli/terminal.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <iostream>
 
 #include <unistd.h>
 
 #include "base/utf8.h"
 
 namespace rafter::cli {
+namespace {
+
+int stdout_error = 0;   // errno of the first write that failed
+bool mid_line = false;  // the last text did not end its line
+
+void note_stdout(bool good) {
+  if (!good && stdout_error == 0) stdout_error = errno;
+}
+
+}  // namespace
 
 bool stdin_is_terminal() { return ::isatty(STDIN_FILENO) == 1; }
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
@@ -31,11 +45,37 @@ std::string without_control_characters(std::string_view text) {
   return safe;
 }
 
-void write_stdout(std::string_view text) {
+std::string one_line(std::string_view text) {
+  std::string line = without_control_characters(text);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::replace(line.begin(), line.end(), '\t', ' ');
+  return line;
+}
+
+bool write_stdout(std::string_view text) {
   static const bool on_terminal = stdout_is_terminal();
   const std::string safe = on_terminal ? without_control_characters(text) : std::string(text);
-  std::fwrite(safe.data(), 1, safe.size(), stdout);
-  std::fflush(stdout);
+  note_stdout(std::fwrite(safe.data(), 1, safe.size(), stdout) == safe.size());
+  note_stdout(std::fflush(stdout) == 0);
+  if (!text.empty()) mid_line = !text.ends_with('\n');
+  return stdout_error == 0;
+}
+
+base::Status check_stdout() {
+  errno = 0;
+  std::cout.flush();
+  note_stdout(std::cout.good() || errno == 0);
+  note_stdout(std::fflush(stdout) == 0);
+  const bool failed_before = !std::cout.good() || std::ferror(stdout) != 0;
+  if (stdout_error == 0 && failed_before) stdout_error = EIO;  // what it was is not known any more
+  if (stdout_error == 0) return {};
+  return base::Error{base::ErrorCode::io, std::strerror(stdout_error), "standard output",
+                     "the output is not complete"};
+}
+
+void print_error(const base::Error& error) {
+  if (mid_line) write_stdout("\n");
+  fmt::print(stderr, "rafter: {}\n", one_line(error.message()));
 }
 
 size_t display_width(std::string_view text) {

@@ -33,13 +33,14 @@ base::Status check_prompt(const std::vector<int32_t>& prompt, int64_t vocabulary
 base::Error too_long(int64_t prompt, int64_t answer, bool explicit_limit, int64_t context) {
   const std::string wanted =
       explicit_limit ? fmt::format(" and max_tokens {}", answer) : " and 1 more for the answer";
-  return base::Error{base::ErrorCode::out_of_memory,
-                     fmt::format("{} prompt tokens{} need {} positions, the context limit is {}", prompt,
-                                 wanted, prompt + answer, context),
-                     "context",
-                     explicit_limit && prompt < context
-                         ? fmt::format("at most {} tokens are left for the answer", context - prompt)
-                         : "shorten the prompt or raise the context limit"};
+  return base::Error{
+      base::ErrorCode::out_of_memory,
+      fmt::format("{} prompt tokens{} need {} positions, the context limit is {}", prompt, wanted,
+                  static_cast<uint64_t>(prompt) + static_cast<uint64_t>(answer), context),
+      "context",
+      explicit_limit && prompt < context
+          ? fmt::format("at most {} tokens are left for the answer", context - prompt)
+          : "shorten the prompt or raise the context limit"};
 }
 
 // The most positions in [least, most] that fit, `least` being known to.

@@ -191,7 +191,7 @@ base::Status Engine::Impl::create_executor() {
   } else {
     executor_name = "reference";
   }
-  team = std::make_unique<base::WorkerTeam>(options.threads);
+  RAFTER_ASSIGN(team, base::WorkerTeam::create(options.threads));
   executor = std::make_unique<HostExecutor>(*table, *team, store);
   RAFTER_ASSIGN(last, bucket_for(1));  // so that a format without a kernel is refused here
   return {};

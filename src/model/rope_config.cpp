@@ -87,7 +87,8 @@ base::Result<RopeTable> make_rope(const Config& config, int64_t head_dim,
                                           ? scaling.number("partial_rotary_factor")
                                           : config.number("partial_rotary_factor", 1.0));
   RAFTER_ASSIGN(const int64_t rotated,
-                config.integer("rotary_dims", static_cast<int64_t>(static_cast<double>(head_dim) * partial)));
+                config.integer("rotary_dims", static_cast<int64_t>(static_cast<double>(head_dim) *
+                                                                   std::clamp(partial, -1.0, 2.0))));
   RAFTER_ASSIGN(const bool adjacent, config.boolean("rope_traditional", false));
   RAFTER_ASSIGN(const std::string old_name, scaling.string("type", std::string("default")));
   RAFTER_ASSIGN(const std::string type, scaling.string("rope_type", old_name));

@@ -8,6 +8,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <SQLiteCpp/VariadicBind.h>
+#include <sqlite3.h>
 
 #include "base/result.h"
 
@@ -28,7 +29,9 @@ auto guarded(const std::string& where, const Body& body) -> decltype(body()) {
   try {
     return body();
   } catch (const SQLite::Exception& failure) {
-    return base::Error{base::ErrorCode::io, failure.what(), where, ""};
+    const bool damaged = failure.getErrorCode() == SQLITE_CORRUPT || failure.getErrorCode() == SQLITE_NOTADB;
+    return base::Error{base::ErrorCode::io, failure.what(), where,
+                       damaged ? "move the file away, then `rafter scan` makes a new one" : ""};
   }
 }
 

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/utf8.h"
 #include "store/database.h"
 #include "store/paths.h"
 
@@ -78,13 +79,13 @@ base::Error ambiguous(const std::string& query, const std::vector<const ModelRec
 
 base::Status check_alias(const std::string& alias) {
   constexpr size_t kLongest = 128;
-  const bool bad =
-      alias.empty() || alias.size() > kLongest || std::any_of(alias.begin(), alias.end(), [](char c) {
-        return c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
-      });
+  const bool bad = alias.empty() || alias.size() > kLongest || !base::is_valid_utf8(alias) ||
+                   std::any_of(alias.begin(), alias.end(), [](char c) {
+                     return c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+                   });
   if (!bad) return {};
   return base::Error{base::ErrorCode::invalid_argument,
-                     "a name must be 1 to 128 bytes without '/' or control characters",
+                     "a name must be 1 to 128 bytes of UTF-8 without '/' or control characters",
                      alias.substr(0, kLongest), ""};
 }
 

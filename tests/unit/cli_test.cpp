@@ -1,4 +1,6 @@
 // The program from outside: every verb, its output, its exit codes.
+#include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -93,7 +95,141 @@ TEST_F(Cli, UsageErrorsNameTheClosestWord) {
   expect_failure({"generate", llama(), "x", "--logit-bias", "512=1"}, 2, "512");
   expect_failure({"generate", llama(), "x", "--raw", "--system", "s"}, 2, "--system");
   expect_failure({"generate", llama(), "x", "--max-tokens", "0"}, 2, "max_tokens");
-  expect_failure({"generate", llama(), "", "--raw", "--logit-bias", "1=nan"}, 2, "logit_bias");
+  expect_failure({"generate", llama(), "x", "--raw", "--logit-bias", "1=nan"}, 2, "logit_bias");
+}
+
+TEST_F(Cli, IntegersOutOfRangeAreNotBent) {
+  for (const char* seed : {"-1", "18446744073709551616", "99999999999999999999999"}) {
+    expect_failure({"generate", llama(), "x", "--seed", seed}, 2, seed);
+    expect_failure({"synth", "llama3-tiny", "--format", "bf16", "--out", cache_ / "new", "--seed", seed}, 2,
+                   seed);
+  }
+  expect_failure({"generate", llama(), "x", "--max-tokens", "9223372036854775808"}, 2, "9223372036854775808");
+  // The largest one that an int64 holds is refused for the context, in numbers that did not wrap round.
+  expect_failure({"generate", llama(), "x", "--max-tokens", "9223372036854775807"}, 3,
+                 " need 92233720368547758");
+  EXPECT_EQ(generate({llama(), "x", "--max-tokens", "1", "--seed", "18446744073709551615"})["seed"],
+            18446744073709551615u);
+}
+
+TEST_F(Cli, AnEmptyPromptIsRefused) {
+  expect_failure({"generate", llama()}, 2, "the prompt is empty");  // nothing on standard input
+  expect_failure({"generate", llama(), ""}, 2, "the prompt is empty");
+  expect_failure({"generate", llama(), "", "--raw"}, 2, "the prompt is empty");
+  const ProgramResult newline = run_program({"generate", llama(), "-"}, "\n");
+  EXPECT_EQ(newline.exit_code, 2);
+}
+
+// Names and files may hold anything; a message stays one line and does not steer the terminal.
+TEST_F(Cli, MessagesAreOneLineWhateverTheyQuote) {
+  const std::string hostile = "a\x1b[31m\nb";
+  const auto check = [](const ProgramResult& result) {
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+    EXPECT_EQ(result.error.find('\x1b'), std::string::npos) << result.error;
+  };
+  check(run_program({hostile}));
+  check(run_program({"generate", cache_ / hostile, "x"}));
+  cache_.write("other/config.json", R"({"model_type": "x\n\u001b[31m"})");
+  std::filesystem::copy(llama() + "/model.safetensors", cache_ / "other/model.safetensors");
+  check(run_program({"generate", cache_ / "other", "x"}));
+  std::filesystem::create_directory_symlink(llama(), cache_ / hostile);
+  std::filesystem::copy(llama(), cache_ / ("copy " + hostile));
+  const ProgramResult plan = run_program({"plan", cache_ / ("copy " + hostile)});
+  EXPECT_EQ(plan.exit_code, 0) << plan.error;
+  EXPECT_EQ(plan.out.find('\x1b'), std::string::npos) << plan.out;
+  const ProgramResult scan = run_program({"scan", cache_ / ("copy " + hostile)});
+  EXPECT_EQ(std::count(scan.out.begin(), scan.out.end(), '\n'), 3) << scan.out;
+  EXPECT_EQ(scan.out.find('\x1b'), std::string::npos) << scan.out;
+}
+
+// `redirection` as the shell has it.
+ProgramResult run_in_shell(const std::string& arguments, const std::string& redirection) {
+  ProgramResult result;
+  const std::string command =
+      "{ " RAFTER_PROGRAM " " + arguments + " " + redirection + "; } 2>&1; echo rc=$?";
+  FILE* shell = ::popen(command.c_str(), "r");
+  char buffer[4096];
+  while (const size_t count = std::fread(buffer, 1, sizeof(buffer), shell)) result.out.append(buffer, count);
+  ::pclose(shell);
+  return result;
+}
+
+TEST_F(Cli, OutputThatCannotBeWrittenIsAnError) {
+  const std::string model = llama();
+  for (const std::string& arguments :
+       {"generate " + model + " x --max-tokens 2", "generate " + model + " x --max-tokens 2 --json",
+        "plan " + model, std::string("models --json"), std::string("help"), std::string("version")}) {
+    for (const char* redirection : {">/dev/full", ">&-"}) {
+      const ProgramResult result = run_in_shell(arguments, redirection);
+      EXPECT_TRUE(result.out.starts_with(std::string("rafter: standard output: ") +
+                                         (redirection[1] == '&' ? "Bad file" : "No space left")))
+          << arguments << result.out;
+      EXPECT_TRUE(result.out.ends_with("\nrc=1\n")) << arguments << result.out;
+    }
+  }
+  // The first text that cannot be written ends the answer: this one would fill the context.
+  const ProgramResult endless = run_in_shell("generate " + model + " x --logit-bias 65=1000", ">/dev/full");
+  EXPECT_TRUE(endless.out.ends_with("\nrc=1\n")) << endless.out;
+}
+
+// Limits of the system are errors like any other, and leave nothing behind.
+TEST_F(Cli, LimitsOfTheSystemAreErrors) {
+  const auto limited = [](const std::string& limit, const std::string& arguments) {
+    const std::string command = "ulimit " + limit + "; exec " RAFTER_PROGRAM " " + arguments;
+    FILE* shell = ::popen(("(" + command + ") 2>&1; echo rc=$?").c_str(), "r");
+    std::string out;
+    for (int c; (c = std::fgetc(shell)) != EOF;) out.push_back(static_cast<char>(c));
+    ::pclose(shell);
+    return out;
+  };
+  const std::string file = limited("-f 100", "synth llama3-tiny --format bf16 --out " + (cache_ / "large"));
+  EXPECT_TRUE(file.starts_with("rafter: ")) << file;
+  EXPECT_TRUE(file.ends_with("\nrc=1\n")) << file;
+  EXPECT_FALSE(std::filesystem::exists(cache_ / "large/model.safetensors"));
+  // 8 MiB of stack for each of them.
+  const std::string threads = limited("-v 1000000", "generate " + llama() + " x --threads 1024");
+  EXPECT_TRUE(threads.starts_with("rafter: threads: cannot start 1024 ")) << threads;
+  EXPECT_TRUE(threads.ends_with("\nrc=3\n")) << threads;
+}
+
+// The number of a closed stream must not go to a file of ours: chat would read the weights as questions, and
+// output would be written into the registry.
+TEST_F(Cli, ClosedStandardStreamsStayClosed) {
+  const ProgramResult chat = run_in_shell("chat " + llama() + " --max-tokens 2", "<&-");
+  EXPECT_EQ(chat.out, "rafter: standard input: Bad file descriptor\nrc=1\n");
+  ASSERT_EQ(run_program({"add", "mine", llama()}).exit_code, 0);
+  for (int i = 0; i < 3; ++i) (void)run_in_shell("models --json", "<&- >&- 2>&-");
+  EXPECT_NE(run_program({"models"}).out.find("mine"), std::string::npos);
+  EXPECT_NE(run_in_shell("chat " + llama(), "</").out.find("standard input: Is a directory\nrc=1\n"),
+            std::string::npos);
+}
+
+TEST_F(Cli, AModelCutShortWhileInUseIsAnError) {
+  std::filesystem::copy(llama(), cache_ / "cut");
+  TerminalProgram chat({"chat", cache_ / "cut", "--logit-bias", "66=1000", "--max-tokens", "3"});
+  ASSERT_TRUE(chat.wait_for_prompt("> ")) << chat.screen();
+  std::filesystem::resize_file(cache_ / "cut/model.safetensors", 10000);
+  chat.type("go on\r");
+  ASSERT_TRUE(chat.wait_for("rafter: ")) << chat.screen();
+  ASSERT_TRUE(chat.wait_for("model.safetensors")) << chat.screen();
+  ASSERT_TRUE(chat.wait_for_prompt("> ")) << chat.screen();
+}
+
+TEST_F(Cli, GroupSizesOfAHostileConfigAreScanned) {
+  const std::string model = testing::write_synth_model("llama3-tiny", "mlx4", cache_.path());
+  json config = json::parse(testing::read_file(model + "/config.json"));
+  for (const char* key : {"quantization", "quantization_config"}) {
+    for (const char* type : {"llama", "other"}) {
+      json hostile = config;
+      hostile.erase("quantization"), hostile.erase("quantization_config");
+      hostile["model_type"] = type;
+      hostile[key] = {{"bits", 4}, {"group_size", int64_t{1} << 62}};  // four groups of it are 2⁶⁴
+      std::ofstream(model + "/config.json") << hostile;
+      const ProgramResult scan = run_program({"scan", model, "--json"});
+      ASSERT_EQ(scan.exit_code, 0) << scan.error;
+      EXPECT_FALSE(json::parse(scan.out)[0]["supported"].get<bool>());
+    }
+  }
 }
 
 TEST_F(Cli, GeneratePrintsAllItsFigures) {

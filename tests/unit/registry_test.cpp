@@ -126,7 +126,7 @@ TEST_F(Registry, AliasesMoveAndAreChecked) {
   ASSERT_TRUE(registry.set_alias("main", b.path).ok());
   EXPECT_EQ(registry.find("main")->path, b.path);
   for (const std::string& bad :
-       {std::string(), std::string("a/b"), std::string("a\nb"), std::string(200, 'x')}) {
+       {std::string(), std::string("a/b"), std::string("a\nb"), std::string("\xFF"), std::string(200, 'x')}) {
     EXPECT_EQ(registry.set_alias(bad, a.path).error().code, base::ErrorCode::invalid_argument);
   }
   EXPECT_EQ(registry.set_alias("ghost", "/nowhere").error().code, base::ErrorCode::not_found);
