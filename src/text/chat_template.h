@@ -5,8 +5,10 @@
 //   RAFTER_ASSIGN(auto chat, ChatTemplate::parse(source, "tokenizer_config.json"));
 //   RAFTER_ASSIGN(auto prompt, chat.render_json(R"({"messages": [...], "add_generation_prompt": true})"));
 //
-// Templates are untrusted: steps, recursion, memory and output are bounded, files and the process are out of
-// reach.
+// Templates are untrusted: steps, recursion (under 1 MiB of stack), memory and output are bounded; files and
+// the process are out of reach. Not supported, as no known chat template uses them: autoescape, the filters
+// urlize, wordwrap, pprint and random, scoped and required blocks; there is nothing to include, import or
+// extend from.
 #pragma once
 
 #include <memory>
