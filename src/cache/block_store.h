@@ -19,6 +19,11 @@ struct LayerShape {
   int32_t head_dim = 0;
 };
 
+// Blocks that hold `positions` positions.
+inline int64_t blocks_for(int64_t positions) {
+  return (positions + kernels::kBlockPositions - 1) / kernels::kBlockPositions;
+}
+
 class BlockStore {
  public:
   // `type`: bf16 or f32. Errors: out_of_memory.

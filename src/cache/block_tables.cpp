@@ -3,14 +3,6 @@
 #include "base/check.h"
 
 namespace rafter::cache {
-namespace {
-
-int64_t blocks_for(int64_t positions) {
-  return (positions + kernels::kBlockPositions - 1) / kernels::kBlockPositions;
-}
-
-}  // namespace
-
 base::Result<BlockTables> BlockTables::create(BlockStore* store, int32_t max_sequences,
                                               int64_t max_positions) {
   BlockTables tables;

@@ -32,10 +32,6 @@ std::vector<cache::LayerShape> cache_shapes(const model::Model& model) {
   return shapes;
 }
 
-int64_t blocks_for(int64_t positions) {
-  return (positions + kernels::kBlockPositions - 1) / kernels::kBlockPositions;
-}
-
 // The rows of a step as the kernels read them: storage for the arrays that StepInput points at.
 struct InputBlock {
   kernels::StepInput input;
@@ -163,7 +159,7 @@ base::Status Engine::Impl::create_cache() {
     options.cache_bytes =
         static_cast<int64_t>(static_cast<double>(device::available_memory()) * kCacheShareOfMemory);
   }
-  const int64_t wanted = blocks_for(options.context_limit) * options.max_sequences;
+  const int64_t wanted = cache::blocks_for(options.context_limit) * options.max_sequences;
   const int64_t affordable = options.cache_bytes / block_bytes;
   if (affordable < 1) {
     return Error{ErrorCode::out_of_memory,
@@ -312,10 +308,10 @@ base::Status Engine::check_fits(int64_t positions) const {
         fmt::format("{} positions are needed and the context holds {}", positions, e.options.context_limit),
         "context", "use a shorter prompt, fewer tokens to generate, or a larger --ctx"};
   }
-  if (blocks_for(positions) > e.store.capacity()) {
+  if (cache::blocks_for(positions) > e.store.capacity()) {
     return Error{ErrorCode::out_of_memory,
                  fmt::format("{} positions need {} bytes of cache and {} are there", positions,
-                             blocks_for(positions) * e.store.block_bytes(), e.options.cache_bytes),
+                             cache::blocks_for(positions) * e.store.block_bytes(), e.options.cache_bytes),
                  "cache", "use a shorter context or free some memory"};
   }
   return {};

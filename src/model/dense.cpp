@@ -290,4 +290,11 @@ base::Result<std::vector<int32_t>> sliding_windows(const Config& config,
   return windows;
 }
 
+base::Result<std::vector<int32_t>> qwen_windows(const Config& config) {
+  RAFTER_ASSIGN(const bool slides, config.boolean("use_sliding_window", false));
+  RAFTER_ASSIGN(const int64_t first_sliding, config.integer("max_window_layers", 28));
+  if (!slides) return std::vector<int32_t>();
+  return sliding_windows(config, [&](int64_t l) { return l >= first_sliding; });
+}
+
 }  // namespace rafter::model

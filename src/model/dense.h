@@ -33,4 +33,8 @@ base::Result<std::shared_ptr<const Model>> load_dense(const format::Checkpoint& 
 base::Result<std::vector<int32_t>> sliding_windows(const Config& config,
                                                    const std::function<bool(int64_t layer)>& without_types);
 
+// Qwen's rule: nothing slides unless `use_sliding_window`; then, without a list, layers from
+// `max_window_layers` on.
+base::Result<std::vector<int32_t>> qwen_windows(const Config& config);
+
 }  // namespace rafter::model

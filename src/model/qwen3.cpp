@@ -12,11 +12,7 @@ base::Result<std::shared_ptr<const Model>> load_qwen3(const format::Checkpoint& 
   traits.qk_norm = true;
   RAFTER_ASSIGN(const bool attention_bias, config.boolean("attention_bias", false));
   traits.qkv_bias = traits.o_bias = attention_bias ? Bias::required : Bias::none;
-  RAFTER_ASSIGN(const bool slides, config.boolean("use_sliding_window", false));
-  RAFTER_ASSIGN(const int64_t first_sliding, config.integer("max_window_layers", 28));
-  if (slides) {
-    RAFTER_ASSIGN(traits.windows, sliding_windows(config, [&](int64_t l) { return l >= first_sliding; }));
-  }
+  RAFTER_ASSIGN(traits.windows, qwen_windows(config));
   return load_dense(checkpoint, config, std::move(traits));
 }
 

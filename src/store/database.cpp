@@ -1,6 +1,8 @@
 #include "store/database.h"
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 namespace rafter::store {
 namespace {
@@ -25,6 +27,23 @@ base::Status migrate(SQLite::Database& database, const std::string& path,
   return {};
 }
 
+// Puts the file into WAL mode, which it then keeps. The change needs the file alone, and SQLite does not call
+// the busy handler while a reader waits to become that one: of several processes that open a new file at the
+// same moment, all but one are told at once that it is locked. So wait here, as long as the busy handler
+// would.
+void enter_wal_mode(SQLite::Database& database) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kBusyMilliseconds);
+  for (;;) {
+    try {
+      database.exec("PRAGMA journal_mode = WAL");
+      return;
+    } catch (const SQLite::Exception& failure) {
+      if (failure.getErrorCode() != SQLITE_BUSY || std::chrono::steady_clock::now() >= deadline) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<SQLite::Database>> open_database(const std::string& path,
@@ -40,7 +59,8 @@ base::Result<std::unique_ptr<SQLite::Database>> open_database(const std::string&
   return guarded(path, [&]() -> Opened {
     auto database = std::make_unique<SQLite::Database>(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE,
                                                        kBusyMilliseconds);
-    database->exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON");
+    enter_wal_mode(*database);
+    database->exec("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON");
     RAFTER_TRY(migrate(*database, path, migrations));
     return database;
   });

@@ -12,7 +12,10 @@
 // the rows are tiled, not on the number of workers. A row's result is bit-identical alone and in any company.
 //
 // Numerics: bf16_inputs rounds x to bf16 (after the norm, if any); fp32_inputs keeps at least 16 significand
-// bits. Accumulation is fp32 or wider. Grouped formats compute Σ_g (scale_g · Σ code·x + bias_g · Σ x).
+// bits. A body for quantised formats may then hold x as integers that share a power of two among 64 inputs:
+// of 16 bits with bf16_inputs, of 23 with fp32_inputs. An input far below the largest of its 64 then errs by
+// up to 2^-16 (2^-23) of that largest instead of keeping every bit of its own. Accumulation is fp32 or wider.
+// Grouped formats compute Σ_g (scale_g · Σ code·x + bias_g · Σ x).
 #pragma once
 
 #include "kernels/op/step.h"
