@@ -88,9 +88,16 @@ template <int kStreams, int kMostRows, class Body>
   }
 }
 
+// Fetches what a stream will read a kilobyte further on: where a step's products fill the window in which a
+// core looks ahead (q4g64, three rows: a quarter faster). With one row it costs 5 to 20 %, with bf16 weights
+// as much.
+template <int64_t kStepBytes>
+[[gnu::always_inline]] inline void fetch_ahead(const std::byte* from) {
+  for (int64_t offset = 0; offset < kStepBytes; offset += 64) __builtin_prefetch(from + 1024 + offset);
+}
+
 // The rows of W whose next panel a tile fetches, a step's bytes per step that it multiplies: the products
-// themselves touch no memory. (Not so with few rows, where products and reads overlap anyway and prefetching
-// costs 5 to 20 %. All lines of a panel at once, before its products: half the gain.)
+// themselves touch no memory. (All lines of a panel at once, before its products: half the gain.)
 struct PanelFetch {
   const std::byte* from = nullptr;  // of the first row
   int64_t row_bytes = 0, step_bytes = 0;

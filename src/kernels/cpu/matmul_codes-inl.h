@@ -380,6 +380,7 @@ template <class Format, int kDigits, int kRows, int kOutputs>
     for (int64_t s = kStep; s <= live; s += kStep) {
       for (int i = 0; i < kOutputs; ++i) {
         Format::expand(row[i].data, row[i].scales, steps[i]);
+        if constexpr (kRows * kOutputs > 2) fetch_ahead<Format::kStepBytes>(row[i].data);
         row[i].data += Format::kStepBytes;
         row[i].scales += Format::kStepScaleBytes;
       }
