@@ -35,7 +35,7 @@ struct Q6KDecoder {
 
 #if defined(__AVX512F__)
 
-#include "kernels/cpu/matmul_codes-inl.h"
+#include "kernels/cpu/matmul_codes_panel-inl.h"
 
 namespace rafter::kernels::RAFTER_TIER {
 namespace {

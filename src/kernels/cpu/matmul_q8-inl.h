@@ -28,7 +28,7 @@ struct Q8Decoder {
 
 #if defined(__AVX512F__)
 
-#include "kernels/cpu/matmul_codes-inl.h"
+#include "kernels/cpu/matmul_codes_panel-inl.h"
 #include "kernels/cpu/matmul_scales-inl.h"
 
 namespace rafter::kernels::RAFTER_TIER {

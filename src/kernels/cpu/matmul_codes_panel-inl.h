@@ -1,0 +1,181 @@
+// The panel of quantised weights: codes expanded to bytes, multiplied by blocks of x (matmul_blocked-inl.h).
+#pragma once
+
+#include "kernels/cpu/matmul_codes-inl.h"
+
+namespace rafter::kernels::RAFTER_TIER {
+namespace {
+
+// More rows: a panel is one block of columns; it holds, per step, the four vectors, then the lanes' scales,
+// then biases of the step.
+template <class Format, int kDigits>
+struct CodePanel {
+  using Layout = InputLayout<typename Format::Input, kDigits>;
+  static constexpr bool kStepBiases = Format::Input::kBiases == Biases::per_step;
+  static constexpr int64_t kScale = kCodeVectors * kVectorBytes;  // offset in a step
+  static constexpr int64_t kStepBytes = kScale + (kStepBiases ? 2 : 1) * kVectorBytes;
+  static constexpr int64_t kColumns = kBlockColumns;
+  static constexpr int64_t kBytes = kBlockSteps * kStepBytes;
+  static constexpr int kTileRows = 4;
+  static constexpr int64_t kFetchColumns = kStep;
+
+  static int64_t input_offset(int64_t k) { return k / kBlockColumns * Layout::kBlockBytes; }
+
+  static void expand(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t live, std::byte* panel) {
+    CodeRow row = CodeRows(weight)[n];
+    row.data += k / kStep * Format::kStepBytes;
+    row.scales += k / kStep * Format::kStepScaleBytes;
+    for (int64_t s = 0; s < live; s += kStep, panel += kStepBytes) {
+      CodeStep step;
+      if (live - s >= kStep) {
+        Format::expand(row.data, row.scales, step);
+      } else {
+        expand_tail<Format>(row.data, row.scales, live - s, step);
+      }
+      for (int v = 0; v < kCodeVectors; ++v) _mm512_store_si512(panel + v * kVectorBytes, step.codes[v]);
+      _mm512_store_ps(panel + kScale, step.scale);
+      if (kStepBiases) _mm512_store_ps(panel + kScale + kVectorBytes, step.bias);
+      row.data += Format::kStepBytes;
+      row.scales += Format::kStepScaleBytes;
+    }
+  }
+
+  // One digit of a step, added to the integer sums.
+  template <int kRows, int kOutputs>
+  [[gnu::always_inline]] static void add_digit(const std::byte* digits, int64_t x_stride,
+                                               const std::byte* panel, __m512i sums[kRows][kOutputs]) {
+    for (int v = 0; v < kCodeVectors; ++v) {
+      __m512i codes[kOutputs];
+      for (int i = 0; i < kOutputs; ++i) codes[i] = _mm512_load_si512(panel + i * kBytes + v * kVectorBytes);
+      for (int r = 0; r < kRows; ++r) {
+        const __m512i x = _mm512_load_si512(digits + r * x_stride + v * kVectorBytes);
+        for (int i = 0; i < kOutputs; ++i) sums[r][i] = _mm512_dpbusd_epi32(sums[r][i], codes[i], x);
+      }
+    }
+  }
+
+  // Integer sums times scales, added to the block's sums.
+  template <int kRows, int kOutputs>
+  [[gnu::always_inline]] static void scale_sums(const std::byte* panel, float factor,
+                                                const __m512i sums[kRows][kOutputs],
+                                                float block_sums[kRows][kOutputs][kLanes]) {
+    for (int i = 0; i < kOutputs; ++i) {
+      __m512 scale = _mm512_load_ps(panel + i * kBytes + kScale);
+      if (factor != 1) scale = _mm512_mul_ps(scale, _mm512_set1_ps(factor));
+      for (int r = 0; r < kRows; ++r) {
+        _mm512_store_ps(block_sums[r][i], _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(sums[r][i]),
+                                                          _mm512_load_ps(block_sums[r][i])));
+      }
+    }
+  }
+
+  template <int kRows, int kOutputs>
+  static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live,
+                   const PanelFetch& fetch, float* row_sums) {
+    constexpr int64_t kDigitBytes = kCodeVectors * kVectorBytes;
+    constexpr int kZero = Format::Input::kZero;
+    alignas(64) float block_sums[kRows][kOutputs][kLanes] = {};
+    __m512i sums[kRows][kOutputs];
+    const std::byte* digits = x + kVectorBytes;
+    for (int64_t s = 0; s < live; s += kStep, digits += Layout::kStepBytes, panel += kStepBytes) {
+      fetch(s / kStep);
+      for (auto& row : sums) {
+        for (auto& sum : row) sum = _mm512_setzero_si512();
+      }
+      add_digit<kRows, kOutputs>(digits, x_stride, panel, sums);
+      for (int r = 0; r < kRows; ++r) {
+        const __m512i start = start_sum<kZero>(digits + r * x_stride + Layout::kOffsets);
+        for (int i = 0; i < kOutputs; ++i) {
+          sums[r][i] = _mm512_slli_epi32(sums[r][i], 8);
+          if (kZero != 0) sums[r][i] = _mm512_add_epi32(sums[r][i], start);
+        }
+      }
+      add_digit<kRows, kOutputs>(digits + kDigitBytes, x_stride, panel, sums);
+      scale_sums<kRows, kOutputs>(panel, kDigits == 3 ? 256 : 1, sums, block_sums);
+      if constexpr (kDigits == 3) {
+        for (int r = 0; r < kRows; ++r) {
+          const __m512i start = start_sum<kZero>(digits + r * x_stride + Layout::kOffsets + kVectorBytes);
+          for (int i = 0; i < kOutputs; ++i) sums[r][i] = start;
+        }
+        add_digit<kRows, kOutputs>(digits + 2 * kDigitBytes, x_stride, panel, sums);
+        scale_sums<kRows, kOutputs>(panel, 1, sums, block_sums);
+      }
+      if constexpr (kStepBiases) add_step_biases<kRows, kOutputs>(digits, x_stride, panel, row_sums);
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const __m512 units = _mm512_load_ps(x + r * x_stride);
+      for (int i = 0; i < kOutputs; ++i) {
+        float* place = row_sums + (r * kTileOutputs + i) * kLanes;
+        _mm512_store_ps(place,
+                        _mm512_fmadd_ps(units, _mm512_load_ps(block_sums[r][i]), _mm512_load_ps(place)));
+      }
+    }
+  }
+
+  template <int kRows, int kOutputs>
+  static void add_step_biases(const std::byte* digits, int64_t x_stride, const std::byte* panel,
+                              float* row_sums) {
+    for (int r = 0; r < kRows; ++r) {
+      const __m512 x_sums = _mm512_load_ps(digits + r * x_stride + Layout::kLaneSums);
+      for (int i = 0; i < kOutputs; ++i) {
+        float* place = row_sums + (r * kTileOutputs + i) * kLanes;
+        const __m512 bias = _mm512_load_ps(panel + i * kBytes + kScale + kVectorBytes);
+        _mm512_store_ps(place, _mm512_fmadd_ps(bias, x_sums, _mm512_load_ps(place)));
+      }
+    }
+  }
+
+  // The groups' biases: those of up to 64 groups are expanded at a time and stay in registers for all rows.
+  static void finish_outputs(const MatmulColumns& work, int64_t n, int outputs, int64_t first, int64_t rows,
+                             float* sums) {
+    if constexpr (Format::Input::kBiases == Biases::per_row) {
+      constexpr int kVectors = 4;
+      const int64_t columns = work.weight->columns, groups = columns / Format::Input::kGroup;
+      const CodeRows weight_rows(*work.weight);
+      const std::byte* x = work.inputs + first * work.input_stride + Layout::sums_offset(columns);
+      for (int i = 0; i < outputs; ++i) {
+        const std::byte* biases = weight_rows[n + i].biases;
+        for (int64_t g = 0; g < groups; g += kVectors * kLanes) {
+          const int64_t left = (groups - g + kLanes - 1) / kLanes;
+          const int vectors = static_cast<int>(left < kVectors ? left : kVectors);
+          __m512 bias[kVectors];
+          for (int j = 0; j < vectors; ++j) {
+            const int64_t group = g + j * kLanes;
+            bias[j] = Format::Scale::load(biases + group * Format::Scale::kBytes, groups - group);
+          }
+          for (int64_t r = 0; r < rows; ++r) {
+            float* place = sums + (r * kTileOutputs + i) * kLanes;
+            const std::byte* x_sums = x + r * work.input_stride + 4 * g;
+            __m512 sum = _mm512_load_ps(place);
+            for (int j = 0; j < vectors; ++j) {
+              sum = _mm512_fmadd_ps(bias[j], _mm512_load_ps(x_sums + j * kVectorBytes), sum);
+            }
+            _mm512_store_ps(place, sum);
+          }
+        }
+      }
+    }
+  }
+};
+
+// Four rows of x are too large for the first-level cache (K 4096: 34 KB); panels win from there on.
+template <class Format, int kDigits>
+void multiply_codes(const MatmulColumns& work) {
+  if (work.rows <= 3) return multiply_streamed<Format, kDigits>(work);
+  multiply_blocked<CodePanel<Format, kDigits>>(work);
+}
+
+template <class Format, int kDigits>
+MatmulBody codes_body_of() {
+  using Input = typename Format::Input;
+  return {InputLayout<Input, kDigits>::bytes, prepare_codes<Input, kDigits>,
+          blocked_scratch_bytes<CodePanel<Format, kDigits>>, multiply_codes<Format, kDigits>};
+}
+
+template <class Format>
+MatmulBody codes_body(MatmulPrecision precision) {
+  return precision == MatmulPrecision::bf16_inputs ? codes_body_of<Format, 2>() : codes_body_of<Format, 3>();
+}
+
+}  // namespace
+}  // namespace rafter::kernels::RAFTER_TIER
