@@ -1,8 +1,10 @@
 // The chooser of a tier: which body multiplies which number format.
 #pragma once
 
+#include "kernels/cpu/matmul_affine-inl.h"
 #include "kernels/cpu/matmul_any-inl.h"
 #include "kernels/cpu/matmul_bf16-inl.h"
+#include "kernels/cpu/matmul_bits-inl.h"
 #include "kernels/cpu/matmul_plain-inl.h"
 #include "kernels/cpu/matmul_q4-inl.h"
 #include "kernels/cpu/matmul_q4_0-inl.h"
@@ -17,30 +19,6 @@ namespace {
 
 #if defined(__AVX512F__)
 
-template <template <int, class> class Format, int kGroup>
-MatmulBody affine_body(tensor::DType scale_type, MatmulPrecision precision) {
-  switch (scale_type) {
-    case tensor::DType::f16:
-      return codes_body<Format<kGroup, F16Scales>>(precision);
-    case tensor::DType::f32:
-      return codes_body<Format<kGroup, F32Scales>>(precision);
-    default:
-      return codes_body<Format<kGroup, Bf16Scales>>(precision);
-  }
-}
-
-template <template <int, class> class Format>
-MatmulBody affine_body(const tensor::NumberFormat& format, MatmulPrecision precision) {
-  switch (format.group) {
-    case 32:
-      return affine_body<Format, 32>(format.scale_type, precision);
-    case 64:
-      return affine_body<Format, 64>(format.scale_type, precision);
-    default:
-      return affine_body<Format, 128>(format.scale_type, precision);
-  }
-}
-
 // From best to fallback.
 inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecision precision) {
   switch (format.kind) {
@@ -49,7 +27,7 @@ inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecisio
     case tensor::FormatKind::affine:
       if (format.bits == 4) return affine_body<Q4Format>(format, precision);
       if (format.bits == 8) return affine_body<Q8Format>(format, precision);
-      break;
+      return bits_body(format, precision);
     case tensor::FormatKind::q4_0:
       return codes_body<Q4_0Format>(precision);
     case tensor::FormatKind::q4_1:

@@ -49,9 +49,14 @@ struct Layout {
   }
 
   int64_t body_scratch(int segment_count, int64_t rows) const {
-    int64_t bytes = 0;
-    for (int s = 0; s < segment_count; ++s) bytes = std::max(bytes, bodies[s].scratch_bytes(rows));
-    return align64(bytes);
+    int64_t most = 0;
+    for (int s = 0; s < segment_count; ++s) {
+      const MatmulBody& body = bodies[s];
+      const int64_t unpacked =
+          body.unpacked_rows != nullptr ? align64(body.unpacked_rows(rows) * columns) : 0;
+      most = std::max(most, unpacked + align64(body.scratch_bytes(rows)));
+    }
+    return most;
   }
 };
 
