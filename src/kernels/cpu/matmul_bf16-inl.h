@@ -108,6 +108,7 @@ template <int kParts, int kRows, int kOutputs>
 
 template <int kParts>
 struct Bf16Panel {
+  using Tile = Bf16Panel;
   static constexpr int64_t kColumns = 1024;
   static constexpr int64_t kBytes = 2 * kColumns;
   static constexpr int kTileRows = 4;

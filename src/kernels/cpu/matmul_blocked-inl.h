@@ -111,34 +111,36 @@ struct PanelFetch {
   }
 };
 
-// A Panel type says how a number format is expanded and multiplied:
-//   kColumns                columns of W per panel, a multiple of the format's block
+// A Tile type says how an expanded panel is multiplied:
 //   kBytes                  of one expanded row of a panel, a multiple of 64
 //   kTileRows               rows of x per register tile
-//   input_offset(k)         bytes of prepared x before column k, a multiple of kColumns
-//   expand(weight, n, k, live, panel)           W[n, k … k + live), padded with zeros
 //   kFetchColumns           columns per call of a tile's PanelFetch
 //   tile<rows, outputs>(x, x_stride, panel, live, fetch, sums)
 //                           sums[r · kTileOutputs · kLanes + i · kLanes + lane] += …
+// A Panel type says how a number format becomes one:
+//   Tile
+//   kColumns                columns of W per panel, a multiple of the format's block
+//   input_offset(k)         bytes of prepared x before column k, a multiple of kColumns
+//   expand(weight, n, k, live, panel)           W[n, k … k + live), padded with zeros
 //   finish_outputs(work, n, outputs, r, rows, sums)   what is added once per row of W
 template <class Panel>
 int64_t blocked_scratch_bytes(int64_t rows) {
   const int64_t block_rows = rows < kBlockRows ? rows : kBlockRows;
-  return kTileOutputs * Panel::kBytes + block_rows * kManyRowsClaim * kLanes * 4;
+  return kTileOutputs * Panel::Tile::kBytes + block_rows * kManyRowsClaim * kLanes * 4;
 }
 
-template <class Panel, int kOutputs>
+template <class Tile, int kOutputs>
 void multiply_panel(const std::byte* x, int64_t x_stride, int64_t rows, const std::byte* panel, int64_t live,
                     PanelFetch fetch, float* sums) {
   constexpr int64_t kSumsStride = kTileOutputs * kLanes;
   int64_t r = 0;
-  for (; r + Panel::kTileRows <= rows; r += Panel::kTileRows) {
-    Panel::template tile<Panel::kTileRows, kOutputs>(x + r * x_stride, x_stride, panel, live, fetch,
-                                                     sums + r * kSumsStride);
+  for (; r + Tile::kTileRows <= rows; r += Tile::kTileRows) {
+    Tile::template tile<Tile::kTileRows, kOutputs>(x + r * x_stride, x_stride, panel, live, fetch,
+                                                   sums + r * kSumsStride);
     fetch = {};
   }
   for (; r < rows; ++r) {
-    Panel::template tile<1, kOutputs>(x + r * x_stride, x_stride, panel, live, fetch, sums + r * kSumsStride);
+    Tile::template tile<1, kOutputs>(x + r * x_stride, x_stride, panel, live, fetch, sums + r * kSumsStride);
     fetch = {};
   }
 }
@@ -152,10 +154,10 @@ void multiply_block(const MatmulColumns& work, int64_t begin, int64_t end, int64
   const int64_t columns = work.weight->columns;
   const std::byte* x = work.inputs + first * work.input_stride;
   const int64_t row_bytes = work.weight->format.row_bytes(columns);
-  const int64_t fetch_bytes = work.weight->format.row_bytes(Panel::kFetchColumns);
+  const int64_t fetch_bytes = work.weight->format.row_bytes(Panel::Tile::kFetchColumns);
   const auto fetch = [&](int64_t n, int64_t k) -> PanelFetch {
     const int64_t outputs = work.end - n < kTileOutputs ? work.end - n : kTileOutputs;
-    return {work.weight->data + n * row_bytes + k / Panel::kFetchColumns * fetch_bytes, row_bytes,
+    return {work.weight->data + n * row_bytes + k / Panel::Tile::kFetchColumns * fetch_bytes, row_bytes,
             fetch_bytes, static_cast<int>(outputs)};
   };
   const auto outputs_at = [&](int64_t n) {
@@ -170,18 +172,20 @@ void multiply_block(const MatmulColumns& work, int64_t begin, int64_t end, int64
     for (int64_t n = begin; n < end; n += kTileOutputs, tile += tile_sums) {
       const int outputs = outputs_at(n);
       for (int i = 0; i < outputs; ++i) {
-        Panel::expand(*work.weight, n + i, k, live, panel + i * Panel::kBytes);
+        Panel::expand(*work.weight, n + i, k, live, panel + i * Panel::Tile::kBytes);
       }
       const PanelFetch next = n + kTileOutputs < end          ? fetch(n + kTileOutputs, k)
                               : k + Panel::kColumns < columns ? fetch(begin, k + Panel::kColumns)
                                                               : fetch(end, 0);
       if (outputs == kTileOutputs) {
-        multiply_panel<Panel, kTileOutputs>(x_panel, work.input_stride, rows, panel, live, next, tile);
+        multiply_panel<typename Panel::Tile, kTileOutputs>(x_panel, work.input_stride, rows, panel, live,
+                                                           next, tile);
         continue;
       }
       for (int i = 0; i < outputs; ++i) {
-        multiply_panel<Panel, 1>(x_panel, work.input_stride, rows, panel + i * Panel::kBytes, live,
-                                 i == 0 ? next : PanelFetch{}, tile + i * kLanes);
+        multiply_panel<typename Panel::Tile, 1>(x_panel, work.input_stride, rows,
+                                                panel + i * Panel::Tile::kBytes, live,
+                                                i == 0 ? next : PanelFetch{}, tile + i * kLanes);
       }
     }
   }
@@ -204,7 +208,7 @@ void multiply_block(const MatmulColumns& work, int64_t begin, int64_t end, int64
 template <class Panel>
 void multiply_blocked(const MatmulColumns& work) {
   std::byte* panel = work.scratch;
-  float* sums = reinterpret_cast<float*>(panel + kTileOutputs * Panel::kBytes);
+  float* sums = reinterpret_cast<float*>(panel + kTileOutputs * Panel::Tile::kBytes);
   // While all of x stays in cache, the rows of a tile are read to their end before the next tile's begin:
   // four linear streams.
   const bool narrow = work.rows * work.input_stride <= kNarrowBytes;

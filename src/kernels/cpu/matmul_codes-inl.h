@@ -67,9 +67,9 @@ template <class Format>
 }
 
 // What a lane's integer sum starts from, given its extra.
-template <int kZero>
+template <bool kHasZero>
 [[gnu::always_inline]] inline __m512i start_sum(const std::byte* offset) {
-  return kZero != 0 ? _mm512_load_si512(offset) : _mm512_setzero_si512();
+  return kHasZero ? _mm512_load_si512(offset) : _mm512_setzero_si512();
 }
 
 // A step of kOutputs rows of W times one prepared step of x, added to the block's sums: every vector of x is
@@ -77,12 +77,12 @@ template <int kZero>
 template <class Format, int kDigits, int kOutputs>
 [[gnu::always_inline]] inline void add_step(const CodeStep steps[kOutputs], const std::byte* x,
                                             __m512 sums[kOutputs]) {
-  using Layout = InputLayout<typename Format::Input, kDigits>;
+  using Layout = LayoutOf<typename Format::Input, kDigits>;
   __m512i digits[kDigits][kOutputs];
   for (int d = 0; d < kDigits; ++d) {
     const __m512i start =
         d == 0 ? _mm512_setzero_si512()
-               : start_sum<Format::Input::kZero>(x + Layout::kOffsets + (d - 1) * kVectorBytes);
+               : start_sum < Format::Input::kZero != 0 > (x + Layout::kOffsets + (d - 1) * kVectorBytes);
     for (int i = 0; i < kOutputs; ++i) digits[d][i] = start;
     for (int v = 0; v < kCodeVectors; ++v) {
       const __m512i inputs = _mm512_load_si512(x + (d * kCodeVectors + v) * kVectorBytes);
@@ -106,7 +106,7 @@ template <class Format, int kDigits, int kOutputs>
 template <class Format, int kDigits, int kRows, int kOutputs>
 [[gnu::always_inline]] inline void multiply_rows(const MatmulColumns& work, const CodeRows& rows,
                                                  const int64_t n[kOutputs], int64_t first) {
-  using Layout = InputLayout<typename Format::Input, kDigits>;
+  using Layout = LayoutOf<typename Format::Input, kDigits>;
   const int64_t columns = work.weight->columns, x_stride = work.input_stride;
   const std::byte* x = work.inputs + first * x_stride;
   CodeRow row[kOutputs];

@@ -30,25 +30,30 @@ enum class Biases { none, per_row, per_step };
 // digits two vectors: of the upper two digits, of the lowest); with Biases::per_step a lane's sum of x. With
 // Biases::per_row a float per group follows the last block, the sum of x over the group, padded to whole
 // vectors. All sums are of x as its integers give it.
-template <class Input, int kDigits>
+template <int kDigits, bool kHasZero, bool kStepBiases>
 struct InputLayout {
-  static constexpr int64_t kExtras =
-      (Input::kZero != 0 ? kDigits - 1 : 0) + (Input::kBiases == Biases::per_step ? 1 : 0);
+  static constexpr int64_t kExtras = (kHasZero ? kDigits - 1 : 0) + (kStepBiases ? 1 : 0);
   static constexpr int64_t kStepBytes = (kDigits * kCodeVectors + kExtras) * kVectorBytes;
   static constexpr int64_t kBlockBytes = kVectorBytes + kBlockSteps * kStepBytes;
   static constexpr int64_t kOffsets = kDigits * kCodeVectors * kVectorBytes;  // of the first extra in a step
   static constexpr int64_t kLaneSums = kStepBytes - kVectorBytes;             // Biases::per_step
 
-  static int64_t blocks(int64_t columns) { return (columns + kBlockColumns - 1) / kBlockColumns; }
-  static int64_t sums_offset(int64_t columns) { return blocks(columns) * kBlockBytes; }
-  static int64_t bytes(int64_t columns) {
-    int64_t sums = 0;
-    if constexpr (Input::kBiases == Biases::per_row) {
-      sums = (columns / Input::kGroup + kLanes - 1) / kLanes * kVectorBytes;
-    }
-    return sums_offset(columns) + sums;
+  static int64_t sums_offset(int64_t columns) {
+    return (columns + kBlockColumns - 1) / kBlockColumns * kBlockBytes;
   }
 };
+
+template <class Input, int kDigits>
+using LayoutOf = InputLayout<kDigits, Input::kZero != 0, Input::kBiases == Biases::per_step>;
+
+template <class Input, int kDigits>
+int64_t code_input_bytes(int64_t columns) {
+  int64_t sums = 0;
+  if constexpr (Input::kBiases == Biases::per_row) {
+    sums = (columns / Input::kGroup + kLanes - 1) / kLanes * kVectorBytes;
+  }
+  return LayoutOf<Input, kDigits>::sums_offset(columns) + sums;
+}
 
 // Input::column as a table: the column of each element, vector after vector.
 template <class Input>
@@ -194,7 +199,7 @@ void write_digits(const float* ordered, const float inverses[kLanes], std::byte*
 template <class Input, int kDigits>
 void write_sums(std::byte* prepared, const float units[kLanes], int64_t first_group, int64_t groups,
                 float* group_sums) {
-  using Layout = InputLayout<Input, kDigits>;
+  using Layout = LayoutOf<Input, kDigits>;
   constexpr int64_t kDigitBytes = kCodeVectors * kVectorBytes;
   const __m512i upper =
       _mm512_add_epi32(_mm512_slli_epi32(digit_sum(prepared), 8), digit_sum(prepared + kDigitBytes));
@@ -223,9 +228,9 @@ void write_sums(std::byte* prepared, const float units[kLanes], int64_t first_gr
 
 template <class Input, int kDigits>
 void prepare_codes(const float* x, int64_t columns, std::byte* prepared) {
-  using Layout = InputLayout<Input, kDigits>;
+  using Layout = LayoutOf<Input, kDigits>;
   float* sums = reinterpret_cast<float*>(prepared + Layout::sums_offset(columns));
-  std::memset(sums, 0, Layout::bytes(columns) - Layout::sums_offset(columns));
+  std::memset(sums, 0, code_input_bytes<Input, kDigits>(columns) - Layout::sums_offset(columns));
   alignas(64) float ordered[kBlockColumns];
   for (int64_t k = 0; k < columns; k += kBlockColumns, prepared += Layout::kBlockBytes) {
     const int64_t live = columns - k < kBlockColumns ? columns - k : kBlockColumns;

@@ -6,39 +6,16 @@
 namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
-// More rows: a panel is one block of columns; it holds, per step, the four vectors, then the lanes' scales,
-// then biases of the step.
-template <class Format, int kDigits>
-struct CodePanel {
-  using Layout = InputLayout<typename Format::Input, kDigits>;
-  static constexpr bool kStepBiases = Format::Input::kBiases == Biases::per_step;
+// A panel is one block of columns; it holds, per step, the four vectors, then the lanes' scales, then biases
+// of the step. How it is multiplied is the same for all formats with the same kinds of extras.
+template <int kDigits, bool kHasZero, bool kStepBiases>
+struct CodeTile {
+  using Layout = InputLayout<kDigits, kHasZero, kStepBiases>;
   static constexpr int64_t kScale = kCodeVectors * kVectorBytes;  // offset in a step
   static constexpr int64_t kStepBytes = kScale + (kStepBiases ? 2 : 1) * kVectorBytes;
-  static constexpr int64_t kColumns = kBlockColumns;
   static constexpr int64_t kBytes = kBlockSteps * kStepBytes;
   static constexpr int kTileRows = 4;
   static constexpr int64_t kFetchColumns = kStep;
-
-  static int64_t input_offset(int64_t k) { return k / kBlockColumns * Layout::kBlockBytes; }
-
-  static void expand(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t live, std::byte* panel) {
-    CodeRow row = CodeRows(weight)[n];
-    row.data += k / kStep * Format::kStepBytes;
-    row.scales += k / kStep * Format::kStepScaleBytes;
-    for (int64_t s = 0; s < live; s += kStep, panel += kStepBytes) {
-      CodeStep step;
-      if (live - s >= kStep) {
-        Format::expand(row.data, row.scales, step);
-      } else {
-        expand_tail<Format>(row.data, row.scales, live - s, step);
-      }
-      for (int v = 0; v < kCodeVectors; ++v) _mm512_store_si512(panel + v * kVectorBytes, step.codes[v]);
-      _mm512_store_ps(panel + kScale, step.scale);
-      if (kStepBiases) _mm512_store_ps(panel + kScale + kVectorBytes, step.bias);
-      row.data += Format::kStepBytes;
-      row.scales += Format::kStepScaleBytes;
-    }
-  }
 
   // One digit of a step, added to the integer sums.
   template <int kRows, int kOutputs>
@@ -73,7 +50,6 @@ struct CodePanel {
   static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live,
                    const PanelFetch& fetch, float* row_sums) {
     constexpr int64_t kDigitBytes = kCodeVectors * kVectorBytes;
-    constexpr int kZero = Format::Input::kZero;
     alignas(64) float block_sums[kRows][kOutputs][kLanes] = {};
     __m512i sums[kRows][kOutputs];
     const std::byte* digits = x + kVectorBytes;
@@ -84,17 +60,17 @@ struct CodePanel {
       }
       add_digit<kRows, kOutputs>(digits, x_stride, panel, sums);
       for (int r = 0; r < kRows; ++r) {
-        const __m512i start = start_sum<kZero>(digits + r * x_stride + Layout::kOffsets);
+        const __m512i start = start_sum<kHasZero>(digits + r * x_stride + Layout::kOffsets);
         for (int i = 0; i < kOutputs; ++i) {
           sums[r][i] = _mm512_slli_epi32(sums[r][i], 8);
-          if (kZero != 0) sums[r][i] = _mm512_add_epi32(sums[r][i], start);
+          if (kHasZero) sums[r][i] = _mm512_add_epi32(sums[r][i], start);
         }
       }
       add_digit<kRows, kOutputs>(digits + kDigitBytes, x_stride, panel, sums);
       scale_sums<kRows, kOutputs>(panel, kDigits == 3 ? 256 : 1, sums, block_sums);
       if constexpr (kDigits == 3) {
         for (int r = 0; r < kRows; ++r) {
-          const __m512i start = start_sum<kZero>(digits + r * x_stride + Layout::kOffsets + kVectorBytes);
+          const __m512i start = start_sum<kHasZero>(digits + r * x_stride + Layout::kOffsets + kVectorBytes);
           for (int i = 0; i < kOutputs; ++i) sums[r][i] = start;
         }
         add_digit<kRows, kOutputs>(digits + 2 * kDigitBytes, x_stride, panel, sums);
@@ -122,6 +98,35 @@ struct CodePanel {
         const __m512 bias = _mm512_load_ps(panel + i * kBytes + kScale + kVectorBytes);
         _mm512_store_ps(place, _mm512_fmadd_ps(bias, x_sums, _mm512_load_ps(place)));
       }
+    }
+  }
+};
+
+template <class Format, int kDigits>
+struct CodePanel {
+  using Tile = CodeTile<kDigits, Format::Input::kZero != 0, Format::Input::kBiases == Biases::per_step>;
+  using Layout = typename Tile::Layout;
+  static constexpr int64_t kColumns = kBlockColumns;
+
+  static int64_t input_offset(int64_t k) { return k / kBlockColumns * Layout::kBlockBytes; }
+
+  static void expand(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t live, std::byte* panel) {
+    CodeRow row = CodeRows(weight)[n];
+    row.data += k / kStep * Format::kStepBytes;
+    row.scales += k / kStep * Format::kStepScaleBytes;
+    for (int64_t s = 0; s < live; s += kStep, panel += Tile::kStepBytes) {
+      CodeStep step;
+      if (live - s >= kStep) {
+        Format::expand(row.data, row.scales, step);
+      } else {
+        expand_tail<Format>(row.data, row.scales, live - s, step);
+      }
+      for (int v = 0; v < kCodeVectors; ++v) _mm512_store_si512(panel + v * kVectorBytes, step.codes[v]);
+      _mm512_store_ps(panel + Tile::kScale, step.scale);
+      if constexpr (Format::Input::kBiases == Biases::per_step)
+        _mm512_store_ps(panel + Tile::kScale + kVectorBytes, step.bias);
+      row.data += Format::kStepBytes;
+      row.scales += Format::kStepScaleBytes;
     }
   }
 
@@ -168,7 +173,7 @@ void multiply_codes(const MatmulColumns& work) {
 template <class Format, int kDigits>
 MatmulBody codes_body_of() {
   using Input = typename Format::Input;
-  return {InputLayout<Input, kDigits>::bytes, prepare_codes<Input, kDigits>,
+  return {code_input_bytes<Input, kDigits>, prepare_codes<Input, kDigits>,
           blocked_scratch_bytes<CodePanel<Format, kDigits>>, multiply_codes<Format, kDigits>};
 }
 

@@ -34,22 +34,11 @@ void prepare_float(const float* x, int64_t columns, std::byte* prepared) {
   std::memset(out + columns, 0, 4 * (padded(columns) - columns));
 }
 
-// Decoder::decode(weight, n, k, count, out) expands W[n, k … k + count) to fp32.
-template <class Decoder>
-struct FloatPanel {
+struct FloatTile {
   static constexpr int64_t kColumns = 512;
   static constexpr int64_t kBytes = 4 * kColumns;
   static constexpr int kTileRows = kLanes == 16 ? 4 : 2;  // what the registers of the tier hold
   static constexpr int64_t kFetchColumns = 256;           // every format's blocks divide it
-
-  static int64_t input_offset(int64_t k) { return 4 * k; }
-  static void finish_outputs(const MatmulColumns&, int64_t, int, int64_t, int64_t, float*) {}
-
-  static void expand(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t live, std::byte* panel) {
-    float* out = reinterpret_cast<float*>(panel);
-    Decoder::decode(weight, n, k, live, out);
-    std::memset(out + live, 0, 4 * (padded(live) - live));
-  }
 
   template <int kRows, int kOutputs>
   static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live,
@@ -76,6 +65,22 @@ struct FloatPanel {
     for (int r = 0; r < kRows; ++r) {
       for (int i = 0; i < kOutputs; ++i) store(place[r] + i * kLanes, acc[r][i]);
     }
+  }
+};
+
+// Decoder::decode(weight, n, k, count, out) expands W[n, k … k + count) to fp32.
+template <class Decoder>
+struct FloatPanel {
+  using Tile = FloatTile;
+  static constexpr int64_t kColumns = FloatTile::kColumns;
+
+  static int64_t input_offset(int64_t k) { return 4 * k; }
+  static void finish_outputs(const MatmulColumns&, int64_t, int, int64_t, int64_t, float*) {}
+
+  static void expand(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t live, std::byte* panel) {
+    float* out = reinterpret_cast<float*>(panel);
+    Decoder::decode(weight, n, k, live, out);
+    std::memset(out + live, 0, 4 * (padded(live) - live));
   }
 };
 
