@@ -3,6 +3,7 @@
 #pragma once
 
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,22 @@ struct Linear {
   const float* bias = nullptr;
 };
 
+// A mixture's experts, one matrix of each role per expert; owned by the model.
+struct Experts {
+  std::span<const tensor::MatrixView> gate, up;  // [E] of [I, D]
+  std::span<const tensor::MatrixView> down;      // [E] of [D, I]
+  kernels::GatedActivation activation = kernels::GatedActivation::swiglu;
+};
+
+// How a router chooses and weighs: see kernels/op/router.h.
+struct RouterShape {
+  int32_t chosen = 0;  // K
+  kernels::RouterWeights weights = kernels::RouterWeights::softmax;
+  bool normalize = false;
+  float scale = 1.0f;
+  const float* expert_scale = nullptr;  // [E] or null
+};
+
 // Shape of one attention.
 struct AttentionShape {
   int32_t heads = 0;
@@ -61,6 +78,8 @@ class Emitter {
   // A norm of each of `heads` groups of the row, the weight [width / heads] shared.
   Value rms_norm_per_head(std::string_view role, Value x, int32_t heads, const float* weight, float epsilon);
   Value matmul(std::string_view role, Value x, const Linear& linear);
+  // With fp32_inputs in every mode: for a product too small to cost anything whose result decides much.
+  Value exact_matmul(std::string_view role, Value x, const Linear& linear);
   Value rope_angles(std::string_view role, const Rope& rope);
   Value rope(std::string_view role, Value x, int32_t heads, const Rope& rope, Value angles);
   KeysValues append_keys_values(std::string_view role, Value k, Value v, const AttentionShape& shape,
@@ -68,6 +87,9 @@ class Emitter {
   Value attention(std::string_view role, Value q, const KeysValues& cache, const AttentionShape& shape);
   Value swiglu(std::string_view role, Value gate, Value up);
   Value add(std::string_view role, Value a, Value b);
+  // Routes from the router's logits [B, E]; what `experts` takes with the input that goes through them.
+  Value router(std::string_view role, Value logits, const RouterShape& shape);
+  Value experts(std::string_view role, Value x, Value routes, const Experts& experts);
   Value select_wanted_rows(std::string_view role, Value x);
 
   // An input [B, width] that the caller fills before the step (a layer emitted alone).
