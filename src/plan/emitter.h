@@ -14,6 +14,7 @@ namespace rafter::plan {
 struct EmitOptions {
   int64_t capacity = 1;  // rows
   kernels::MatmulPrecision precision = kernels::MatmulPrecision::bf16_inputs;
+  int64_t context = 0;    // the most positions that a sequence may have; 0: not known
   bool use_cache = true;  // false: rows attend to the rows of this step only (training, one-shot embedding)
   std::set<std::string, std::less<>> taps;  // names of taps to keep
 };
@@ -69,6 +70,8 @@ struct KeysValues {
 class Emitter {
  public:
   explicit Emitter(EmitOptions options);
+
+  int64_t context() const { return options_.context; }
 
   // Ops emitted from here on belong to layer `layer`; −1: to none.
   void set_layer(int32_t layer) { layer_ = layer; }
