@@ -241,6 +241,7 @@ base::Result<HostExecutor::Bound*> Engine::Impl::bucket_for(int64_t rows) {
   emit.capacity = capacity;
   emit.precision =
       options.precise ? kernels::MatmulPrecision::fp32_inputs : kernels::MatmulPrecision::bf16_inputs;
+  emit.context = options.context_limit;
   emit.taps.insert(options.taps.begin(), options.taps.end());
   plan::Emitter emitter(emit);
   model->emit(emitter);

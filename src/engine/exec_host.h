@@ -47,6 +47,7 @@ class HostExecutor {
     device::HostMemory arena_;
     std::vector<Step> steps_;
     std::vector<kernels::Worker::Cursor> cursors_;  // [steps, kPhases]
+    std::vector<int64_t> experts_read_;             // [steps]
     size_t scratch_per_worker_ = 0, scratch_shared_ = 0;
   };
   base::Result<std::unique_ptr<Bound>> bind(plan::Plan plan, const kernels::StepInput* input,

@@ -55,6 +55,11 @@ class Checkpoint {
   // config disagree), unsupported (dtype, bits, group size or mode, named).
   base::Result<tensor::MatrixView> matrix(const std::string& module, int64_t rows, int64_t columns) const;
 
+  // `count` matrices of one shape that lie one behind the other in one tensor [count, rows, columns], as
+  // experts do. The tensor may also be named `module` itself. Joins triples, checks and fails as above.
+  base::Result<std::vector<tensor::MatrixView>> matrices(const std::string& module, int64_t count,
+                                                         int64_t rows, int64_t columns) const;
+
   // A vector by full tensor name. Errors as above.
   base::Result<tensor::VectorView> vector(const std::string& name, int64_t size) const;
 
@@ -105,9 +110,12 @@ class Checkpoint {
   // "model-00001-of-00002.safetensors: NAME", for errors.
   std::string where(std::string_view name, const StoredTensor* tensor = nullptr) const;
   base::Result<const StoredTensor*> find(const std::string& name) const;
+  // The first of `count` matrices, the tensor's shape checked; 0: of a tensor without that dimension.
+  base::Result<tensor::MatrixView> first_matrix(const std::string& module, int64_t count, int64_t rows,
+                                                int64_t columns) const;
   base::Result<tensor::MatrixView> affine_matrix(const std::string& module,
-                                                 const MlxQuantization::Module& entry, int64_t rows,
-                                                 int64_t columns) const;
+                                                 const MlxQuantization::Module& entry, int64_t count,
+                                                 int64_t rows, int64_t columns) const;
   base::Result<const GgufValue*> gguf_value(std::string_view key) const;
 
   Container container_ = Container::safetensors;

@@ -263,13 +263,20 @@ void split_gate(const SplitGateArgs& args, Worker& worker) {
   }
 }
 
+// x · σ(gate). The exponential clamps, so NaN must pass beside it.
+float gated(float x, float gate) { return gate == gate ? x / (1.0f + exp_clamped(-gate)) : gate; }
+
 void sigmoid_gate(const SigmoidGateArgs& args, Worker& worker) {
+  if (args.one_per_row) {
+    for (int64_t begin, end; worker.claim(0, *args.rows, delta_chunk(args.width), &begin, &end);) {
+      for (int64_t i = begin * args.width; i < end * args.width; ++i)
+        args.out[i] = gated(args.x[i], args.gate[i / args.width]);
+    }
+    return;
+  }
   const int64_t total = *args.rows * args.width;
   for (int64_t begin, end; worker.claim(0, total, kDeltaChunkElements, &begin, &end);) {
-    for (int64_t i = begin; i < end; ++i) {
-      const float gate = args.gate[i];  // the exponential clamps, so NaN must pass beside it
-      args.out[i] = gate == gate ? args.x[i] / (1.0f + exp_clamped(-gate)) : gate;
-    }
+    for (int64_t i = begin; i < end; ++i) args.out[i] = gated(args.x[i], args.gate[i]);
   }
 }
 

@@ -78,13 +78,14 @@ struct SplitGateArgs {
   float* gate = nullptr;     // [B, heads · width]
 };
 
-// out = x ⊙ σ(gate).
+// out = x ⊙ σ(gate), the gate one value per element or one per row.
 struct SigmoidGateArgs {
   const int32_t* rows = nullptr;
   int64_t width = 0;
   const float* x = nullptr;     // [B, width]
-  const float* gate = nullptr;  // [B, width]
+  const float* gate = nullptr;  // [B, width], or [B] if `one_per_row`
   float* out = nullptr;         // may be x
+  bool one_per_row = false;
 };
 
 // State bytes are those of one sequence: it reads and writes its state once, however many rows it has.

@@ -24,5 +24,7 @@ void sigmoid_gate(const SigmoidGateArgs&, Worker&);
 void swiglu(const SwigluArgs&, Worker&);
 void add(const AddArgs&, Worker&);
 void select_rows(const SelectRowsArgs&, Worker&);
+void router(const RouterArgs&, Worker&);
+void experts(const ExpertsArgs&, Worker&);
 
 }  // namespace rafter::kernels::reference

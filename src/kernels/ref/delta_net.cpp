@@ -188,7 +188,8 @@ void split_gate(const SplitGateArgs& args, Worker& worker) {
 void sigmoid_gate(const SigmoidGateArgs& args, Worker& worker) {
   if (worker.index() != 0) return;
   for (int64_t i = 0; i < *args.rows * args.width; ++i) {
-    args.out[i] = static_cast<float>(args.x[i] * sigmoid(args.gate[i]));
+    const int64_t at = args.one_per_row ? i / args.width : i;
+    args.out[i] = static_cast<float>(args.x[i] * sigmoid(args.gate[at]));
   }
 }
 
