@@ -402,7 +402,7 @@ base::Result<Snapshot> cached_snapshot(const HubSettings& settings, const std::s
        at.increment(failed)) {
     if (!at->is_regular_file(failed)) continue;
     RemoteFile file;
-    file.path = fs::relative(at->path(), snapshot.folder, failed).string();
+    file.path = at->path().lexically_relative(snapshot.folder).string();
     file.size = static_cast<int64_t>(at->file_size(failed));
     snapshot.files.emplace_back(file, FileOutcome::present);
   }

@@ -101,6 +101,7 @@ bool may_retry(CURLcode code) {
     case CURLE_HTTP2:
     case CURLE_HTTP2_STREAM:
     case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_UNSUPPORTED_PROTOCOL:  // of the answer: the URL's was looked at before
       return true;
     default:
       return false;
@@ -247,7 +248,8 @@ base::Error failure_of(const Exchange& exchange, CURLcode code, const std::strin
     return {base::ErrorCode::invalid_data, "the server sends more than it should", url, ""};
   }
   if (exchange.refused) return {base::ErrorCode::io, "the transfer was broken off", url, ""};
-  return {base::ErrorCode::io, curl_easy_strerror(code), url, hint_for(code)};
+  const char* what = code == CURLE_UNSUPPORTED_PROTOCOL ? "the answer is not HTTP" : curl_easy_strerror(code);
+  return {base::ErrorCode::io, what, url, hint_for(code)};
 }
 
 // Where a redirect leads; empty when it is none that may be followed.

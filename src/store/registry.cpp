@@ -21,11 +21,14 @@ constexpr const char* kMigrations[] = {
     "CREATE TABLE aliases ("
     "  alias TEXT PRIMARY KEY, path TEXT NOT NULL REFERENCES models(path) ON DELETE CASCADE) STRICT;"
     "CREATE INDEX aliases_by_path ON aliases(path);",
+    // 2: which revision it is, and what it can do
+    "ALTER TABLE models ADD COLUMN revision TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE models ADD COLUMN capabilities TEXT NOT NULL DEFAULT '';",
 };
 
 constexpr const char* kColumns =
     "path, name, container, architecture, quantization, parameters, bytes, context, supported, added_at, "
-    "missing";
+    "missing, revision, capabilities";
 
 ModelRecord record_of(SQLite::Statement& row) {
   ModelRecord record;
@@ -40,6 +43,8 @@ ModelRecord record_of(SQLite::Statement& row) {
   record.supported = row.getColumn(8).getInt() != 0;
   record.added_at = row.getColumn(9).getInt64();
   record.missing = row.getColumn(10).getInt() != 0;
+  record.revision = row.getColumn(11).getString();
+  record.capabilities = row.getColumn(12).getString();
   return record;
 }
 
@@ -116,15 +121,18 @@ base::Status ModelRegistry::put(const ModelRecord& record) {
     SQLite::Statement insert(
         *impl_->database,
         fmt::format(
-            "INSERT INTO models ({}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT(path) DO UPDATE "
+            "INSERT INTO models ({}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?) ON CONFLICT(path) DO "
+            "UPDATE "
             "SET "
             "name = excluded.name, container = excluded.container, architecture = excluded.architecture, "
             "quantization = excluded.quantization, parameters = excluded.parameters, bytes = excluded.bytes, "
-            "context = excluded.context, supported = excluded.supported, missing = 0",
+            "context = excluded.context, supported = excluded.supported, missing = 0, "
+            "revision = excluded.revision, capabilities = excluded.capabilities",
             kColumns));
     SQLite::bind(insert, record.path, record.name, record.container, record.architecture, record.quantization,
                  record.parameters, record.bytes, record.context, record.supported ? 1 : 0,
-                 record.added_at != 0 ? record.added_at : static_cast<int64_t>(std::time(nullptr)));
+                 record.added_at != 0 ? record.added_at : static_cast<int64_t>(std::time(nullptr)),
+                 record.revision, record.capabilities);
     insert.exec();
     return {};
   });

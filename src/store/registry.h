@@ -20,6 +20,8 @@ struct ModelRecord {
   int64_t parameters = 0;            // weight elements
   int64_t bytes = 0;                 // of the weight files
   int64_t context = 0;               // most positions the checkpoint says; 0: it does not
+  std::string revision;              // the commit of a hub's snapshot; "" elsewhere
+  std::string capabilities;          // "chat tools thinking vision embedding": those that it has
   bool supported = true;             // whether this program runs the architecture
   int64_t added_at = 0;              // Unix seconds; 0: filled in when added
   bool missing = false;              // the path was gone at the last look
