@@ -3,8 +3,8 @@
 namespace rafter::cli {
 
 std::span<const Verb* const> verbs() {
-  static constexpr const Verb* kVerbs[] = {&kGenerateVerb, &kChatVerb, &kModelsVerb, &kScanVerb,
-                                           &kAddVerb,      &kPlanVerb, &kSynthVerb};
+  static constexpr const Verb* kVerbs[] = {&kGenerateVerb, &kChatVerb, &kModelsVerb,   &kScanVerb,
+                                           &kAddVerb,      &kPlanVerb, &kRooflineVerb, &kSynthVerb};
   return kVerbs;
 }
 
