@@ -15,6 +15,7 @@ struct Part {
 constexpr Part kParts[] = {
     {"bw", "what the machine gives: memory, arithmetic, barriers, matrix kernels", define_roofline_bw},
     {"step", "one decode step of a model against both roofs, op by op", define_roofline_step},
+    {"bytes", "what a token must read, from headers alone", define_roofline_bytes},
 };
 
 Action define(CLI::App& app) {
@@ -38,7 +39,9 @@ const Verb kRooflineVerb{"roofline", "measure the machine's roofs, and a model's
                          "  rafter roofline bw\n"
                          "  rafter roofline step smollm2 --ctx 128\n"
                          "  rafter roofline step smollm2 --ctx 1024 --batch 4 --trace step.json\n"
-                         "  rafter roofline step smollm2 --json | jq .roofline_pct\n",
+                         "  rafter roofline step smollm2 --json | jq .roofline_pct\n"
+                         "  rafter roofline bytes smollm2\n"
+                         "  rafter roofline bytes --shape llama3-8b --format mlx4 --ctx 8192 --json\n",
                          define};
 
 }  // namespace rafter::cli

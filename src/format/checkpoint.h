@@ -41,6 +41,19 @@ class Checkpoint {
   // header; maps, never reads, the weights.
   static base::Result<Checkpoint> open(const std::string& path);
 
+  // What the header of a tensor says: `format` for a matrix in one of its containers' formats or a plain
+  // vector, stored as one tensor or, affine, as three.
+  struct Declared {
+    std::string module;  // without ".weight"
+    tensor::NumberFormat format;
+    int64_t rows = 0, columns = 0;  // a vector's columns: 0
+  };
+  // A checkpoint under Hugging Face's names that has headers only: every weight reads as zero and takes no
+  // memory. `name` stands for the path. For counting what a model of these shapes would read.
+  // Errors: invalid_data (the config's), out_of_memory (no address space left).
+  static base::Result<Checkpoint> without_data(std::string name, std::string config_json,
+                                               const std::vector<Declared>& tensors);
+
   Container container() const { return container_; }
   // The folder (safetensors) or the file (GGUF) that was opened.
   const std::string& path() const { return path_; }
@@ -121,6 +134,7 @@ class Checkpoint {
   Container container_ = Container::safetensors;
   std::string path_;
   std::vector<base::MappedFile> files_;
+  std::shared_ptr<const std::byte> zeros_;  // of a checkpoint without data
   std::map<std::string, StoredTensor, std::less<>> tensors_;
   std::string config_json_;
   GgufMetadata gguf_metadata_;

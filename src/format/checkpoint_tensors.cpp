@@ -42,7 +42,8 @@ bool is_affine_group(uint64_t group) { return group == 32 || group == 64 || grou
 }  // namespace
 
 std::string Checkpoint::where(std::string_view name, const StoredTensor* tensor) const {
-  const std::string& file = tensor != nullptr ? files_[static_cast<size_t>(tensor->file)].path() : path_;
+  const std::string& file =
+      tensor != nullptr && !files_.empty() ? files_[static_cast<size_t>(tensor->file)].path() : path_;
   return where_in(std::filesystem::path(file).filename().string(), name);
 }
 

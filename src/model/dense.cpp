@@ -299,6 +299,7 @@ class DenseLoader {
     info.head_dim = c.head_dim;
     info.max_positions = c.max_positions;
     info.parameters = weights_.parameters();
+    info.unused_bytes = weights_.ignored_bytes();
   }
 
   const format::Checkpoint& checkpoint_;

@@ -101,7 +101,7 @@ base::Result<const float*> Weights::vector(const std::string& name, int64_t size
 
 void Weights::ignore(const std::function<bool(const std::string&)>& matches) {
   for (const auto& [name, tensor] : checkpoint_.tensors()) {
-    if (matches(name)) used_.insert(name);
+    if (matches(name) && used_.insert(name).second) ignored_bytes_ += tensor.bytes;
   }
 }
 
