@@ -11,6 +11,7 @@ import gguf_checkpoint
 import numpy as np
 import safetensors_file
 import torch
+from weights import unstack_experts
 
 
 def unpack(words: np.ndarray, bits: int) -> np.ndarray:
@@ -37,16 +38,18 @@ def read_folder(folder: Path) -> dict:
         if part in ("scales", "biases"):
             continue
         if f"{path}.scales" not in tensors or part != "weight":
-            weights[name] = tensor.float().numpy()
-            continue
-        parameters = {**quantization, **(quantization.get(path) or {})}
-        weights[name] = affine(
-            tensor.numpy(),
-            tensors[f"{path}.scales"].float().numpy(),
-            tensors[f"{path}.biases"].float().numpy(),
-            parameters["bits"],
-            parameters["group_size"],
-        )
+            value = tensor.float().numpy()
+        else:
+            parameters = {**quantization, **(quantization.get(path) or {})}
+            parts = [tensor, tensors[f"{path}.scales"].float(), tensors[f"{path}.biases"].float()]
+            rows = [values.reshape(-1, values.shape[-1]).numpy() for values in parts]
+            value = affine(*rows, parameters["bits"], parameters["group_size"])
+            value = value.reshape(*tensor.shape[:-1], -1)
+        if ".switch_mlp." in path:
+            at, role = path.split(".switch_mlp.")
+            weights.update(unstack_experts(at, role.removesuffix("_proj"), value))
+        else:
+            weights[name] = value
     return weights
 
 
@@ -57,12 +60,16 @@ def read_gguf(path: Path) -> dict:
     kv_heads = int(reader.fields[f"{arch}.attention.head_count_kv"].contents())
     weights = {}
     for tensor in reader.tensors:
-        if tensor.name == "rope_freqs.weight":
+        if tensor.name.startswith("rope_f"):
             continue
-        name = gguf_checkpoint.hf_name(tensor.name)
+        name = gguf_checkpoint.hf_name(tensor.name, arch)
         value = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
         value = value.reshape([int(size) for size in reversed(tensor.shape)])
         permuted = gguf_checkpoint.permuted_heads(name, arch, heads, kv_heads)
+        if value.ndim == 3:
+            at, role = name.removesuffix("_proj.weight").split(".experts.")
+            weights.update(unstack_experts(at, role, value))
+            continue
         weights[name] = gguf_checkpoint.unpermute(value, permuted) if permuted else value
     return weights
 

@@ -1,10 +1,11 @@
 """The tiny models: what each config holds and in which formats it is written.
 
-Together they exercise every quirk of the llama, qwen2 and qwen3 families: grouped heads, a query width that
+Together they exercise every quirk of the llama, qwen2, qwen3, qwen3_moe, phi3 and smollm3 families: grouped heads, a query width that
 is not the model width, biases, tied and untied heads, a missing tie key, every RoPE scaling in scope, both
 spellings of the RoPE keys, mixed bit widths, several groups, sharded files and data at odd offsets.
 """
 
+import re
 from dataclasses import dataclass, field
 
 VOCABULARY = 320
@@ -24,8 +25,11 @@ class MlxVariant:
         return "mlx-mixed" if self.overrides else f"mlx{self.bits}"
 
     def format_of(self, name: str) -> str:
-        """The format of one matrix, by the name of its weight."""
-        bits = self.overrides.get(name.removesuffix(".weight"), self.bits)
+        """The format of one matrix, by the name of its weight; experts lie in one stack."""
+        if not self.overrides and name.endswith(".mlp.gate.weight"):
+            return "mlx8"  # mlx-lm's own choice for routers
+        path = re.sub(r"\.experts\.\d+\.", ".switch_mlp.", name.removesuffix(".weight"))
+        bits = self.overrides.get(path, self.bits)
         return self.dtype if bits is None else f"mlx{bits}"
 
     @property
@@ -48,6 +52,7 @@ class Fixture:
     mlx: tuple
     layout: str = "single"
     mixed_gguf: bool = False
+    in_gguf: bool = True
 
     @property
     def family(self) -> str:
@@ -69,7 +74,20 @@ class Fixture:
             config["hidden_size"],
             config["num_attention_heads"] * self.head_dim,
             config["intermediate_size"],
+            config.get("moe_intermediate_size", config["intermediate_size"]),
         )
+
+    @property
+    def rotated_dims(self) -> int:
+        return int(self.head_dim * self.config.get("partial_rotary_factor", 1.0))
+
+    @property
+    def gguf_architecture(self) -> str:
+        return {"qwen3_moe": "qwen3moe"}.get(self.family, self.family)
+
+    def is_sparse(self, layer: int) -> bool:
+        """Whether this layer's feed-forward is a mixture of experts."""
+        return "num_experts" in self.config and layer not in self.config["mlp_only_layers"]
 
     @property
     def is_256(self) -> bool:
@@ -83,6 +101,8 @@ class Fixture:
 
     @property
     def gguf_types(self) -> tuple:
+        if not self.in_gguf:
+            return ()
         types = ("F16", "Q4_0", "Q4_1", "Q8_0") + (("Q6_K",) if self.is_256 else ("F32",))
         return types + (("mixed",) if self.mixed_gguf else ())
 
@@ -97,7 +117,15 @@ class Fixture:
 
 
 def _config(model_type, hidden, layers, heads, kv_heads, intermediate, **more):
-    architecture = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3"}[model_type]
+    architecture = {
+        "llama": "Llama",
+        "mistral": "Mistral",
+        "phi3": "Phi3",
+        "qwen2": "Qwen2",
+        "qwen3": "Qwen3",
+        "qwen3_moe": "Qwen3Moe",
+        "smollm3": "SmolLM3",
+    }[model_type]
     return {
         "architectures": [f"{architecture}ForCausalLM"],
         "model_type": model_type,
@@ -117,11 +145,12 @@ def _config(model_type, hidden, layers, heads, kv_heads, intermediate, **more):
 
 
 def _mixed_overrides(*layers: int, left_alone: str | None = None) -> dict:
-    """8 bits for the embedding, the head and every matrix of these layers."""
+    """8 bits for the embedding, the head and every matrix of these layers, experts included."""
     paths = ["model.embed_tokens", "lm_head"]
     for layer in layers:
         paths += [f"model.layers.{layer}.self_attn.{part}_proj" for part in "qkvo"]
         paths += [f"model.layers.{layer}.mlp.{part}_proj" for part in ("gate", "up", "down")]
+        paths += [f"model.layers.{layer}.mlp.switch_mlp.{part}_proj" for part in ("gate", "up", "down")]
     return {path: None if path == left_alone else 8 for path in paths}
 
 
@@ -322,5 +351,96 @@ FIXTURES = (
             MlxVariant(8, 128),
             MlxVariant(4, 64, overrides=_mixed_overrides(0, left_alone="model.layers.0.self_attn.o_proj")),
         ),
+    ),
+    Fixture(  # weights that do not sum to 1, one layer without experts: neither can be said in GGUF
+        name="qwen3-moe-tiny",
+        config=_config(
+            "qwen3_moe",
+            128,
+            3,
+            4,
+            2,
+            192,
+            head_dim=64,
+            rope_theta=1000000.0,
+            tie_word_embeddings=False,
+            num_experts=8,
+            num_experts_per_tok=2,
+            moe_intermediate_size=64,
+            norm_topk_prob=False,
+            mlp_only_layers=[1],
+            decoder_sparse_step=1,
+        ),
+        tied=False,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 64), MlxVariant(4, 64, overrides=_mixed_overrides(0))),
+        in_gguf=False,
+    ),
+    Fixture(
+        name="qwen3-moe-256",
+        config=_config(
+            "qwen3_moe",
+            256,
+            2,
+            4,
+            2,
+            256,
+            head_dim=64,
+            rope_theta=1000000.0,
+            tie_word_embeddings=True,
+            num_experts=8,
+            num_experts_per_tok=3,
+            moe_intermediate_size=256,
+            norm_topk_prob=True,
+            mlp_only_layers=[],
+            decoder_sparse_step=1,
+        ),
+        tied=True,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 64), MlxVariant(8, 128)),
+    ),
+    Fixture(
+        name="phi3",
+        config=_config(
+            "phi3",
+            128,
+            2,
+            4,
+            2,
+            160,
+            rope_theta=10000.0,
+            partial_rotary_factor=0.75,
+            rope_scaling={
+                "type": "longrope",
+                "long_factor": [1.0 + 0.5 * i for i in range(12)],
+                "short_factor": [1.0 + 0.1 * i for i in range(12)],
+            },
+            original_max_position_embeddings=64,
+            pad_token_id=2,
+            max_position_embeddings=256,
+            sliding_window=300,
+            tie_word_embeddings=False,
+        ),
+        tied=False,
+        pre="llama-bpe",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 32)),
+    ),
+    Fixture(
+        name="smollm3",
+        config=_config(
+            "smollm3",
+            64,
+            4,
+            4,
+            2,
+            128,
+            rope_theta=2000000.0,
+            tie_word_embeddings=True,
+            no_rope_layer_interval=4,
+            pad_token_id=2,
+        ),
+        tied=True,
+        pre="smollm",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 64)),
     ),
 )

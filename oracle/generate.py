@@ -11,6 +11,7 @@ expected values (safetensors), for T = prompt + 64 tokens over a vocabulary of V
     witness     f32 [T, V]   transformers in bf16 on the same weights: what bf16 arithmetic costs
     hidden_in   f32 [P, H]   the input of layer 0 for the P prompt tokens
     hidden_out  f32 [P, H]   its output
+    router_margin  f32 [T]   mixtures only: by how much the last chosen expert beats the first left out
 
 A second run with unchanged scripts, pins and text returns at once.
 """
@@ -114,7 +115,7 @@ class FixtureWriter:
         witness, _, _ = truth.forward(truth.bf16_copy(self.model), self.tokens)
         embedding = stored["model.embed_tokens.weight"][self.tokens]
         checks.require((hidden_in == embedding).all(), f"{name}: layer 0 does not start from the embedding")
-        figures = checks.check_outputs(name, logits, witness)
+        figures = checks.check_outputs(name, logits, witness, "num_experts" in self.fixture.config)
         second = self.second_truth(path, format_name, stored)
         if second is not None:
             figures["mlx_lm_relative_delta"] = checks.check_second_truth(name, second, logits)
@@ -128,6 +129,8 @@ class FixtureWriter:
             "hidden_in": hidden_in[:PROMPT],
             "hidden_out": hidden_out[:PROMPT],
         }
+        if "num_experts" in self.fixture.config:
+            values["router_margin"] = truth.router_margins(self.model, self.tokens)
         save_file({key: np.ascontiguousarray(value) for key, value in values.items()}, expected)
         self.paths += [path, expected]
         self.entries.append(

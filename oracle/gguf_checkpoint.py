@@ -1,5 +1,6 @@
 """GGUF files as the usual converter writes them: names, metadata, row permutation, block types."""
 
+import re
 from pathlib import Path
 
 import gguf
@@ -7,6 +8,7 @@ import numpy as np
 import q6_k
 from fixtures import Fixture
 from tokenizers import Tokenizer
+from weights import stack_experts
 
 # Hugging Face part → GGUF part, inside one layer.
 LAYER_PARTS = {
@@ -19,9 +21,14 @@ LAYER_PARTS = {
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
+    "mlp.gate": "ffn_gate_inp",
+    "mlp.experts.gate_proj": "ffn_gate_exps",
+    "mlp.experts.up_proj": "ffn_up_exps",
+    "mlp.experts.down_proj": "ffn_down_exps",
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
 }
+PHI3_PARTS = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up"}
 OUTER_PARTS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 
 # A file of several types, as the converters' mixed recipes give them.
@@ -46,16 +53,18 @@ def gguf_name(name: str) -> str:
     if path in OUTER_PARTS:
         return f"{OUTER_PARTS[path]}.{suffix}"
     layer, part = path.removeprefix("model.layers.").split(".", 1)
-    return f"blk.{layer}.{LAYER_PARTS[part]}.{suffix}"
+    part = re.sub(r"experts\.\d+\.", "experts.", part)
+    return f"blk.{layer}.{(LAYER_PARTS | PHI3_PARTS)[part]}.{suffix}"
 
 
-def hf_name(name: str) -> str:
+def hf_name(name: str, arch: str) -> str:
     path, suffix = name.rsplit(".", 1)
     outer = {part: whole for whole, part in OUTER_PARTS.items()}
     if path in outer:
         return f"{outer[path]}.{suffix}"
     _, layer, part = path.split(".")
-    layer_parts = {there: here for here, there in LAYER_PARTS.items()}
+    parts = LAYER_PARTS | PHI3_PARTS if arch == "phi3" else LAYER_PARTS
+    layer_parts = {there: here for here, there in parts.items()}
     return f"model.layers.{layer}.{layer_parts[part]}.{suffix}"
 
 
@@ -71,7 +80,7 @@ def unpermute(rows: np.ndarray, heads: int) -> np.ndarray:
 
 def permuted_heads(name: str, arch: str, heads: int, kv_heads: int) -> int:
     """In how many heads the rows of this Hugging Face tensor are permuted in the file; 0: they are not."""
-    if arch != "llama":
+    if arch not in ("llama", "smollm3"):
         return 0
     return heads if ".q_proj." in name else kv_heads if ".k_proj." in name else 0
 
@@ -92,7 +101,8 @@ def type_of(name: str, kind: str) -> str:
 
 def encode(values: np.ndarray, kind: str) -> np.ndarray:
     if kind == "Q6_K":
-        return q6_k.encode(values)
+        rows = q6_k.encode(values.reshape(-1, values.shape[-1]))
+        return rows.reshape(*values.shape[:-1], -1)
     return gguf.quantize(values, gguf.GGMLQuantizationType[kind])
 
 
@@ -108,7 +118,7 @@ def _add_config(writer: gguf.GGUFWriter, fixture: Fixture) -> None:
     writer.add_key_length(fixture.head_dim)
     writer.add_value_length(fixture.head_dim)
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_rope_dimension_count(fixture.head_dim)
+    writer.add_rope_dimension_count(fixture.rotated_dims)
     writer.add_rope_freq_base(rope["rope_theta"])
     writer.add_vocab_size(config["vocab_size"])
     if rope["rope_type"] in ("linear", "yarn"):
@@ -116,6 +126,20 @@ def _add_config(writer: gguf.GGUFWriter, fixture: Fixture) -> None:
         writer.add_rope_scaling_factor(rope["factor"])
     if rope["rope_type"] == "yarn":
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if config.get("sliding_window"):
+        writer.add_sliding_window(config["sliding_window"])
+    if "num_experts" in config:
+        writer.add_expert_count(config["num_experts"])
+        writer.add_expert_used_count(config["num_experts_per_tok"])
+        writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
+    if rope["rope_type"] == "longrope":
+        original = config["original_max_position_embeddings"]
+        writer.add_rope_scaling_orig_ctx_len(original)
+        ratio = config["max_position_embeddings"] / original
+        writer.add_rope_scaling_attn_factors(float(np.sqrt(1 + np.log(ratio) / np.log(original))))
+        for length in ("long", "short"):
+            factors = np.array(rope[f"{length}_factor"], dtype=np.float32)
+            writer.add_tensor(f"rope_factors_{length}.weight", factors)
     if rope["rope_type"] == "llama3":
         writer.add_tensor("rope_freqs.weight", llama3_divisors(rope, fixture.head_dim))
 
@@ -141,11 +165,12 @@ def write(
 ) -> None:
     """`kind` is a GGUF type for every matrix, or "mixed"; vectors stay F32."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer = gguf.GGUFWriter(path, fixture.family)
+    arch = fixture.gguf_architecture
+    writer = gguf.GGUFWriter(path, arch)
     _add_config(writer, fixture)
     _add_tokenizer(writer, fixture, tokenizer, merges, template)
-    for name, value in weights.items():
-        heads = permuted_heads(name, fixture.family, fixture.config["num_attention_heads"], fixture.kv_heads)
+    for name, value in stack_experts(weights, "{}.experts.{}_proj.weight").items():
+        heads = permuted_heads(name, arch, fixture.config["num_attention_heads"], fixture.kv_heads)
         value = permute(value, heads) if heads else value
         stored = gguf_name(name)
         if value.ndim == 1:

@@ -11,6 +11,7 @@ import numpy as np
 from fixtures import Fixture, MlxVariant
 from mlx.utils import tree_flatten
 from mlx_lm.utils import _get_classes, load_model, quantize_model, save_config, save_model
+from weights import stack_experts
 
 mx.set_default_device(mx.cpu)
 
@@ -22,7 +23,7 @@ def _mlx_config(fixture: Fixture) -> dict:
     config = {key: value for key, value in fixture.config.items() if key != "rope_parameters"}
     rope = fixture.rope
     config["rope_theta"] = rope.pop("rope_theta")
-    config["rope_scaling"] = None if rope["rope_type"] == "default" else rope
+    config["rope_scaling"] = None if rope["rope_type"] == "default" else {**rope, "type": rope["rope_type"]}
     config["tie_word_embeddings"] = fixture.tied
     return config
 
@@ -30,6 +31,7 @@ def _mlx_config(fixture: Fixture) -> dict:
 def _build(fixture: Fixture, weights: dict, dtype: str):
     model_class, args_class = _get_classes(_mlx_config(fixture))
     model = model_class(args_class.from_dict(_mlx_config(fixture)))
+    weights = stack_experts(weights, "{}.switch_mlp.{}_proj.weight")
     arrays = [(name, mx.array(value).astype(DTYPES[dtype])) for name, value in weights.items()]
     model.load_weights(arrays, strict=True)
     mx.eval(model.parameters())

@@ -5,6 +5,7 @@ import copy
 import expand
 import numpy as np
 import torch
+import weights as fixture_weights
 from fixtures import Fixture
 from transformers import (
     DynamicCache,
@@ -12,17 +13,26 @@ from transformers import (
     LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    Phi3Config,
+    Phi3ForCausalLM,
     Qwen2Config,
     Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
+    Qwen3MoeConfig,
+    Qwen3MoeForCausalLM,
+    SmolLM3Config,
+    SmolLM3ForCausalLM,
 )
 
 CLASSES = {
     "llama": (LlamaConfig, LlamaForCausalLM),
     "mistral": (MistralConfig, MistralForCausalLM),
+    "phi3": (Phi3Config, Phi3ForCausalLM),
     "qwen2": (Qwen2Config, Qwen2ForCausalLM),
     "qwen3": (Qwen3Config, Qwen3ForCausalLM),
+    "qwen3_moe": (Qwen3MoeConfig, Qwen3MoeForCausalLM),
+    "smollm3": (SmolLM3Config, SmolLM3ForCausalLM),
 }
 
 
@@ -36,7 +46,10 @@ def build(config: dict, tied: bool):
 
 def set_weights(model, weights: dict) -> None:
     """Every weight must be used and every parameter set."""
-    state = expand.to_torch(weights)
+    state = expand.to_torch(fixture_weights.stack_experts(weights, "{}.experts.{}_proj"))
+    for name in [name for name in state if name.endswith(".experts.gate_proj")]:  # as transformers holds them
+        parts = [state.pop(name), state.pop(name.replace("gate_proj", "up_proj"))]
+        state[name.replace("gate_proj", "gate_up_proj")] = torch.cat(parts, dim=1)
     if model.config.tie_word_embeddings:
         state["lm_head.weight"] = state["model.embed_tokens.weight"]
     model.load_state_dict(state, strict=True)
@@ -61,6 +74,18 @@ def forward(model, tokens: np.ndarray):
     )
     hidden = [state[0].float().numpy() for state in output.hidden_states[:2]]
     return output.logits[0].float().numpy(), hidden[0], hidden[1]
+
+
+@torch.inference_mode()
+def router_margins(model, tokens: np.ndarray) -> np.ndarray:
+    """By how much each token's last chosen expert beats the first one left out, least over the layers, fp32 [T]."""
+    output = model(torch.from_numpy(tokens.astype(np.int64))[None], use_cache=False, output_router_logits=True)
+    chosen = model.config.num_experts_per_tok
+    margins = []
+    for logits in output.router_logits:
+        best = logits.reshape(len(tokens), -1).sort(dim=-1, descending=True).values
+        margins.append(best[:, chosen - 1] - best[:, chosen])
+    return torch.stack(margins).min(dim=0).values.float().numpy()
 
 
 @torch.inference_mode()

@@ -5,6 +5,7 @@ as much as it holds, attention is neither flat nor saturated, and logits reach a
 uniform in [0.5, 1.5] and biases are N(0, 0.1), so that an offset, a missing bias or a swapped norm shows.
 """
 
+import re
 import zlib
 
 import numpy as np
@@ -35,10 +36,24 @@ def matrix_shapes(fixture: Fixture) -> dict:
     }
     for layer in range(config["num_hidden_layers"]):
         at = f"model.layers.{layer}"
+        shapes[f"{at}.self_attn.o_proj"] = (hidden, queries, 1.0, o_bias)
+        if fixture.family == "phi3":
+            shapes[f"{at}.self_attn.qkv_proj"] = (queries + 2 * keys, hidden, 1.1, False)
+            shapes[f"{at}.mlp.gate_up_proj"] = (2 * inner, hidden, 1.0, False)
+            shapes[f"{at}.mlp.down_proj"] = (hidden, inner, 1.0, False)
+            continue
         shapes[f"{at}.self_attn.q_proj"] = (queries, hidden, 1.2, qkv_bias)
         shapes[f"{at}.self_attn.k_proj"] = (keys, hidden, 1.2, qkv_bias)
         shapes[f"{at}.self_attn.v_proj"] = (keys, hidden, 1.0, qkv_bias)
-        shapes[f"{at}.self_attn.o_proj"] = (hidden, queries, 1.0, o_bias)
+        if fixture.is_sparse(layer):
+            # A router with a wide spread, and experts that differ: a wrong choice shows.
+            shapes[f"{at}.mlp.gate"] = (config["num_experts"], hidden, 2.0, False)
+            width = config["moe_intermediate_size"]
+            for expert in range(config["num_experts"]):
+                shapes[f"{at}.mlp.experts.{expert}.gate_proj"] = (width, hidden, 1.0, False)
+                shapes[f"{at}.mlp.experts.{expert}.up_proj"] = (width, hidden, 1.0, False)
+                shapes[f"{at}.mlp.experts.{expert}.down_proj"] = (hidden, width, 1.5, False)
+            continue
         shapes[f"{at}.mlp.gate_proj"] = (inner, hidden, 1.0, mlp_bias)
         shapes[f"{at}.mlp.up_proj"] = (inner, hidden, 1.0, mlp_bias)
         shapes[f"{at}.mlp.down_proj"] = (hidden, inner, 1.0, mlp_bias)
@@ -55,7 +70,7 @@ def norm_shapes(fixture: Fixture) -> dict:
         at = f"model.layers.{layer}"
         shapes[f"{at}.input_layernorm"] = hidden
         shapes[f"{at}.post_attention_layernorm"] = hidden
-        if fixture.family == "qwen3":
+        if fixture.family in ("qwen3", "qwen3_moe"):
             shapes[f"{at}.self_attn.q_norm"] = fixture.head_dim
             shapes[f"{at}.self_attn.k_norm"] = fixture.head_dim
     return shapes
@@ -71,3 +86,25 @@ def random_weights(fixture: Fixture) -> dict:
     for path, width in norm_shapes(fixture).items():
         weights[f"{path}.weight"] = random.uniform(0.5, 1.5, width)
     return {name: value.astype(np.float32) for name, value in weights.items()}
+
+
+EXPERT = re.compile(r"^(.*\.mlp)\.experts\.(\d+)\.(gate|up|down)_proj\.weight$")
+
+
+def stack_experts(weights: dict, name: str) -> dict:
+    """A mixture's matrices per expert → one [E, out, in] per role; `name` is formatted with layer's path and role."""
+    stacked, roles = {}, {}
+    for key, value in weights.items():
+        found = EXPERT.match(key)
+        if not found:
+            stacked[key] = value
+            continue
+        roles.setdefault(name.format(found[1], found[3]), {})[int(found[2])] = value
+    for key, experts in roles.items():
+        stacked[key] = np.stack([experts[expert] for expert in range(len(experts))])
+    return stacked
+
+
+def unstack_experts(path: str, role: str, value: np.ndarray) -> dict:
+    """The reverse, of one role: `path` is that of the layer's feed-forward."""
+    return {f"{path}.experts.{e}.{role}_proj.weight": matrix for e, matrix in enumerate(value)}

@@ -3,8 +3,9 @@
 namespace rafter::cli {
 
 std::span<const Verb* const> verbs() {
-  static constexpr const Verb* kVerbs[] = {&kGenerateVerb, &kChatVerb, &kGetVerb,  &kModelsVerb, &kScanVerb,
-                                           &kAddVerb,      &kGcVerb,   &kPlanVerb, &kSynthVerb};
+  static constexpr const Verb* kVerbs[] = {&kGenerateVerb, &kChatVerb, &kGetVerb, &kModelsVerb,
+                                           &kScanVerb,     &kAddVerb,  &kGcVerb,  &kPlanVerb,
+                                           &kRooflineVerb, &kSynthVerb};
   return kVerbs;
 }
 

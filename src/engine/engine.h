@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/step_profile.h"
 #include "format/checkpoint.h"
 #include "model/model.h"
 #include "plan/plan.h"
@@ -82,6 +83,11 @@ class Engine {
 
   // Logits [V] of the i-th row of the last step that wanted them; valid until the next step.
   std::span<const float> logits(int i) const;
+
+  // What the last step took.
+  StepTimes last_step_times() const;
+  // Steps from here on write where their time went into `profile`, until this is called with null.
+  void set_profile(StepProfile* profile);
 
   // A tapped value [rows of the last step, width]; the options must name it.
   std::span<const float> tap(const std::string& name) const;

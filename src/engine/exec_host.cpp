@@ -1,6 +1,7 @@
 #include "engine/exec_host.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/check.h"
 #include "plan/fuse.h"
@@ -36,6 +37,8 @@ struct KernelOf {
   auto operator()(const SwigluArgs&) const { return table.swiglu; }
   auto operator()(const AddArgs&) const { return table.add; }
   auto operator()(const SelectRowsArgs&) const { return table.select_rows; }
+  auto operator()(const RouterArgs&) const { return table.router; }
+  auto operator()(const ExpertsArgs&) const { return table.experts; }
   auto operator()(const RopeAppendArgs&) const { return table.rope_append; }
 };
 
@@ -46,6 +49,7 @@ struct AddressFiller {
   const StepInput* input;
   const int32_t* rows;
   const cache::BlockStore& store;
+  int64_t* experts_read;  // of this op
   const std::function<float*(plan::Value)>& buffer;
 
   float* in(size_t i) const { return buffer(op.inputs[i]); }
@@ -73,6 +77,13 @@ struct AddressFiller {
   void operator()(SwigluArgs& a) const { a.rows = rows, a.gate = in(0), a.up = in(1), a.out = out(); }
   void operator()(AddArgs& a) const { a.rows = rows, a.a = in(0), a.b = in(1), a.out = out(); }
   void operator()(SelectRowsArgs& a) const { a.input = input, a.x = in(0), a.out = out(); }
+  void operator()(RouterArgs& a) const {
+    a.rows = rows, a.logits = in(0), a.routes = reinterpret_cast<Route*>(out());
+  }
+  void operator()(ExpertsArgs& a) const {
+    a.rows = rows, a.x = in(0), a.routes = reinterpret_cast<const Route*>(in(1)), a.out = out();
+    a.experts_read = experts_read;
+  }
   void operator()(RopeAppendArgs& a) const {
     a.input = input, a.cache = store.layer(op.cache_layer);
     a.q.rows = a.k.rows = rows;
@@ -101,6 +112,10 @@ KernelTable::Scratch HostExecutor::scratch_of(const plan::Op& op, int64_t capaci
       attention != nullptr && table_.attention_scratch != nullptr) {
     return table_.attention_scratch(*attention, capacity, max_positions);
   }
+  if (const auto* experts = std::get_if<ExpertsArgs>(&op.args);
+      experts != nullptr && table_.experts_scratch != nullptr) {
+    return table_.experts_scratch(*experts, capacity);
+  }
   return {};
 }
 
@@ -116,9 +131,7 @@ base::Result<std::unique_ptr<HostExecutor::Bound>> HostExecutor::bind(plan::Plan
   for (plan::Op& op : p.ops) {  // before placement: scratch sizes depend on the cache's type
     if (auto* attention = std::get_if<AttentionArgs>(&op.args))
       attention->cache = store_.layer(op.cache_layer);
-    const auto* matmul = std::get_if<MatmulArgs>(&op.args);
-    for (int s = 0; matmul != nullptr && s < matmul->segment_count; ++s) {
-      const tensor::NumberFormat& format = matmul->segments[s].weight.format;
+    for (const tensor::NumberFormat& format : plan::weight_formats(op.args)) {
       if (table_.supports_format != nullptr && !table_.supports_format(format)) {
         return base::Error{base::ErrorCode::unsupported,
                            fmt::format("the {} kernels cannot read {}", table_.name, format.name()), op.role,
@@ -134,6 +147,7 @@ base::Result<std::unique_ptr<HostExecutor::Bound>> HostExecutor::bind(plan::Plan
   RAFTER_TRY(ensure_scratch(bound->scratch_per_worker_, bound->scratch_shared_));
 
   bound->steps_.resize(p.ops.size());
+  bound->experts_read_.assign(p.ops.size(), 0);
   bound->cursors_ = std::vector<Worker::Cursor>(p.ops.size() * Worker::kPhases);
   p.kernels.resize(p.ops.size());
   for (size_t i = 0; i < p.ops.size(); ++i) bind_op(*bound, i, input);
@@ -146,7 +160,7 @@ void HostExecutor::bind_op(Bound& bound, size_t index, const StepInput* input) {
   const bool on_wanted = p.info(op.outputs[0]).rows == plan::RowSpace::wanted;
   const std::function<float*(plan::Value)> buffer = [&](plan::Value value) { return bound.data(value); };
   const int32_t* rows = on_wanted ? &input->wanted_rows : &input->rows;
-  std::visit(AddressFiller{op, input, rows, store_, buffer}, op.args);
+  std::visit(AddressFiller{op, input, rows, store_, &bound.experts_read_[index], buffer}, op.args);
 
   Bound::Step& step = bound.steps_[index];
   step.barrier_before = p.barrier_before[index];
@@ -156,13 +170,13 @@ void HostExecutor::bind_op(Bound& bound, size_t index, const StepInput* input) {
         void (*kernel)(const Args&, Worker&) = nullptr;
         if constexpr (std::is_same_v<Args, MatmulArgs>) {
           kernel = plan::is_fused(op) ? table_.fused_matmul : table_.matmul;
-          p.kernels[index] = table_.matmul_kernel_name != nullptr
-                                 ? table_.matmul_kernel_name(args.segments[0].weight.format, p.capacity)
-                                 : "matmul";
         } else {
           kernel = KernelOf{table_}(args);
-          p.kernels[index] = plan::op_name(op.args);
         }
+        const std::vector<tensor::NumberFormat> formats = plan::weight_formats(op.args);
+        p.kernels[index] = formats.empty() || table_.matmul_kernel_name == nullptr
+                               ? plan::op_name(op.args)
+                               : table_.matmul_kernel_name(formats[0], p.capacity);
         RAFTER_CHECK(kernel != nullptr, "the {} kernels have no {}", table_.name, plan::op_name(op.args));
         step.args = &args;
         step.kernel = reinterpret_cast<void (*)()>(kernel);
@@ -199,6 +213,33 @@ base::Status HostExecutor::run_blocking(Bound& bound) {
       step.run(step, worker);
     }
   });
+  return {};
+}
+
+base::Status HostExecutor::run_profiled_blocking(Bound& bound, StepProfile& profile) {
+  for (Worker::Cursor& cursor : bound.cursors_) cursor.next.store(0, std::memory_order_relaxed);
+  profile.workers = team_.size();
+  profile.ops = static_cast<int>(bound.steps_.size());
+  profile.spans.assign(bound.steps_.size() * workers_.size(), {});
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [start] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
+        .count();
+  };
+  team_.run_blocking([&](int index) {
+    Worker& worker = *workers_[static_cast<size_t>(index)];
+    StepProfile::Span* span = &profile.spans[static_cast<size_t>(index) * bound.steps_.size()];
+    for (size_t i = 0; i < bound.steps_.size(); ++i, ++span) {
+      const Bound::Step& step = bound.steps_[i];
+      span->arrived = elapsed();
+      if (step.barrier_before) worker.barrier();
+      worker.set_cursors(&bound.cursors_[i * Worker::kPhases]);
+      span->begin = step.barrier_before ? elapsed() : span->arrived;
+      step.run(step, worker);
+      span->end = elapsed();
+    }
+  });
+  profile.region_ns = elapsed();
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "base/worker_team.h"
 #include "cache/block_store.h"
 #include "device/host_memory.h"
+#include "engine/step_profile.h"
 #include "kernels/op/kernel_table.h"
 #include "plan/plan.h"
 
@@ -44,6 +45,7 @@ class HostExecutor {
     device::HostMemory arena_;
     std::vector<Step> steps_;
     std::vector<kernels::Worker::Cursor> cursors_;  // [steps, kPhases]
+    std::vector<int64_t> experts_read_;             // [steps]
     size_t scratch_per_worker_ = 0, scratch_shared_ = 0;
   };
   base::Result<std::unique_ptr<Bound>> bind(plan::Plan plan, const kernels::StepInput* input,
@@ -51,6 +53,8 @@ class HostExecutor {
 
   // Runs every step on the whole team; returns when the last is done.
   base::Status run_blocking(Bound& bound);
+  // The same with a clock around every op (about 50 ns each).
+  base::Status run_profiled_blocking(Bound& bound, StepProfile& profile);
 
  private:
   class TeamWorker;

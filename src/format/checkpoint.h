@@ -41,6 +41,19 @@ class Checkpoint {
   // header; maps, never reads, the weights.
   static base::Result<Checkpoint> open(const std::string& path);
 
+  // What the header of a tensor says: `format` for a matrix in one of its containers' formats or a plain
+  // vector, stored as one tensor or, affine, as three.
+  struct Declared {
+    std::string module;  // without ".weight"
+    tensor::NumberFormat format;
+    int64_t rows = 0, columns = 0;  // a vector's columns: 0
+  };
+  // A checkpoint under Hugging Face's names that has headers only: every weight reads as zero and takes no
+  // memory. `name` stands for the path. For counting what a model of these shapes would read.
+  // Errors: invalid_data (the config's), out_of_memory (no address space left).
+  static base::Result<Checkpoint> without_data(std::string name, std::string config_json,
+                                               const std::vector<Declared>& tensors);
+
   Container container() const { return container_; }
   // The folder (safetensors) or the file (GGUF) that was opened.
   const std::string& path() const { return path_; }
@@ -54,6 +67,11 @@ class Checkpoint {
   // format. Errors: not_found, invalid_data (shape differs from rows × columns: both are named; scales and
   // config disagree), unsupported (dtype, bits, group size or mode, named).
   base::Result<tensor::MatrixView> matrix(const std::string& module, int64_t rows, int64_t columns) const;
+
+  // `count` matrices of one shape that lie one behind the other in one tensor [count, rows, columns], as
+  // experts do. The tensor may also be named `module` itself. Joins triples, checks and fails as above.
+  base::Result<std::vector<tensor::MatrixView>> matrices(const std::string& module, int64_t count,
+                                                         int64_t rows, int64_t columns) const;
 
   // A vector by full tensor name. Errors as above.
   base::Result<tensor::VectorView> vector(const std::string& name, int64_t size) const;
@@ -105,14 +123,18 @@ class Checkpoint {
   // "model-00001-of-00002.safetensors: NAME", for errors.
   std::string where(std::string_view name, const StoredTensor* tensor = nullptr) const;
   base::Result<const StoredTensor*> find(const std::string& name) const;
+  // The first of `count` matrices, the tensor's shape checked; 0: of a tensor without that dimension.
+  base::Result<tensor::MatrixView> first_matrix(const std::string& module, int64_t count, int64_t rows,
+                                                int64_t columns) const;
   base::Result<tensor::MatrixView> affine_matrix(const std::string& module,
-                                                 const MlxQuantization::Module& entry, int64_t rows,
-                                                 int64_t columns) const;
+                                                 const MlxQuantization::Module& entry, int64_t count,
+                                                 int64_t rows, int64_t columns) const;
   base::Result<const GgufValue*> gguf_value(std::string_view key) const;
 
   Container container_ = Container::safetensors;
   std::string path_;
   std::vector<base::MappedFile> files_;
+  std::shared_ptr<const std::byte> zeros_;  // of a checkpoint without data
   std::map<std::string, StoredTensor, std::less<>> tensors_;
   std::string config_json_;
   GgufMetadata gguf_metadata_;

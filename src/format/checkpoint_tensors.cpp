@@ -30,13 +30,20 @@ base::Status check_shape(const std::string& where, const StoredTensor& tensor,
   return error;
 }
 
+// The shape of a tensor that holds `count` matrices; 0: one, without that dimension.
+std::vector<int64_t> stacked_shape(int64_t count, int64_t rows, int64_t columns) {
+  if (count == 0) return {rows, columns};
+  return {count, rows, columns};
+}
+
 bool is_affine_width(uint64_t bits) { return bits >= 2 && bits <= 8 && bits != 7; }
 bool is_affine_group(uint64_t group) { return group == 32 || group == 64 || group == 128; }
 
 }  // namespace
 
 std::string Checkpoint::where(std::string_view name, const StoredTensor* tensor) const {
-  const std::string& file = tensor != nullptr ? files_[static_cast<size_t>(tensor->file)].path() : path_;
+  const std::string& file =
+      tensor != nullptr && !files_.empty() ? files_[static_cast<size_t>(tensor->file)].path() : path_;
   return where_in(std::filesystem::path(file).filename().string(), name);
 }
 
@@ -49,6 +56,25 @@ base::Result<const StoredTensor*> Checkpoint::find(const std::string& name) cons
 
 base::Result<tensor::MatrixView> Checkpoint::matrix(const std::string& module, int64_t rows,
                                                     int64_t columns) const {
+  return first_matrix(module, 0, rows, columns);
+}
+
+base::Result<std::vector<tensor::MatrixView>> Checkpoint::matrices(const std::string& module, int64_t count,
+                                                                   int64_t rows, int64_t columns) const {
+  constexpr int64_t kMost = int64_t{1} << 16;
+  if (count < 1 || count > kMost) {
+    return invalid(where(module), "the config makes it {} matrices", count);
+  }
+  RAFTER_ASSIGN(const tensor::MatrixView first, first_matrix(module, count, rows, columns));
+  tensor::MatrixView all = first;
+  all.rows = count * rows;
+  std::vector<tensor::MatrixView> views;
+  for (int64_t i = 0; i < count; ++i) views.push_back(all.row_range(i * rows, rows));
+  return views;
+}
+
+base::Result<tensor::MatrixView> Checkpoint::first_matrix(const std::string& module, int64_t count,
+                                                          int64_t rows, int64_t columns) const {
   constexpr int64_t kLargest = int64_t{1} << 40;
   if (rows < 1 || columns < 1 || rows > kLargest || columns > kLargest) {
     return invalid(where(module), "the config makes it a matrix of {} x {}", rows, columns);
@@ -64,11 +90,12 @@ base::Result<tensor::MatrixView> Checkpoint::matrix(const std::string& module, i
                    quantized ? "" : "not ", has_scales ? "has" : "has no");
   }
   if (quantized)
-    return affine_matrix(module, entry != nullptr ? *entry : quantization_.defaults, rows, columns);
+    return affine_matrix(module, entry != nullptr ? *entry : quantization_.defaults, count, rows, columns);
 
-  const std::string name = module + ".weight";
+  const bool is_bare = count > 0 && !has(module + ".weight") && has(module);
+  const std::string name = is_bare ? module : module + ".weight";
   RAFTER_ASSIGN(const StoredTensor* const weight, find(name));
-  RAFTER_TRY(check_shape(where(name, weight), *weight, {rows, columns}));
+  RAFTER_TRY(check_shape(where(name, weight), *weight, stacked_shape(count, rows, columns)));
   if (weight->block_format.has_value()) {
     return tensor::MatrixView{NumberFormat::block(*weight->block_format), rows, columns, weight->data};
   }
@@ -78,7 +105,8 @@ base::Result<tensor::MatrixView> Checkpoint::matrix(const std::string& module, i
 }
 
 base::Result<tensor::MatrixView> Checkpoint::affine_matrix(const std::string& module,
-                                                           const MlxQuantization::Module& entry, int64_t rows,
+                                                           const MlxQuantization::Module& entry,
+                                                           int64_t count, int64_t rows,
                                                            int64_t columns) const {
   const std::string name = module + ".weight";
   if (entry.mode != "affine") {
@@ -98,9 +126,9 @@ base::Result<tensor::MatrixView> Checkpoint::affine_matrix(const std::string& mo
     return invalid(where(name, weight), "quantised codes of type {} instead of U32", weight->type_name);
   }
   RAFTER_TRY(check_shape(where(fmt::format("{} ({} bits)", name, bits), weight), *weight,
-                         {rows, columns * bits / 32}));
+                         stacked_shape(count, rows, columns * bits / 32)));
   for (const auto& [suffix, part] : {std::pair{".scales", scales}, {".biases", biases}}) {
-    RAFTER_TRY(check_shape(where(module + suffix, part), *part, {rows, columns / group}));
+    RAFTER_TRY(check_shape(where(module + suffix, part), *part, stacked_shape(count, rows, columns / group)));
     if (!is_float(part->dtype))
       return unsupported(where(module + suffix, part), "type {} is not supported", part->type_name);
   }

@@ -126,6 +126,19 @@ base::Result<std::vector<std::string>> Config::strings(std::string_view key) con
   return result;
 }
 
+base::Result<std::vector<double>> Config::numbers(std::string_view key) const {
+  std::vector<double> result;
+  if (!has(key)) return result;
+  const nlohmann::json& value = json_->object.at(std::string(key));
+  if (!value.is_array()) return key_error(where_, key, "expected an array of numbers");
+  for (const nlohmann::json& element : value) {
+    if (!element.is_number() || !std::isfinite(element.get<double>()))
+      return key_error(where_, key, "expected an array of numbers");
+    result.push_back(element.get<double>());
+  }
+  return result;
+}
+
 base::Result<Config> Config::object(std::string_view key) const {
   Config inner;
   inner.where_ = fmt::format("{}: {}", where_, key);

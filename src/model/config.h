@@ -34,6 +34,7 @@ class Config {
   base::Result<bool> boolean(std::string_view key, std::optional<bool> fallback = {}) const;
   base::Result<std::string> string(std::string_view key, std::optional<std::string> fallback = {}) const;
   base::Result<std::vector<std::string>> strings(std::string_view key) const;  // empty when absent
+  base::Result<std::vector<double>> numbers(std::string_view key) const;       // empty when absent
   // The object under `key` as a Config of its own; an empty one when absent.
   base::Result<Config> object(std::string_view key) const;
 

@@ -30,24 +30,37 @@ constexpr std::array kNames = {
     Name{"k_proj", "model.layers.{}.self_attn.k_proj", "blk.{}.attn_k"},
     Name{"v_proj", "model.layers.{}.self_attn.v_proj", "blk.{}.attn_v"},
     Name{"o_proj", "model.layers.{}.self_attn.o_proj", "blk.{}.attn_output"},
+    Name{"qkv_proj", "model.layers.{}.self_attn.qkv_proj", "blk.{}.attn_qkv"},
     Name{"q_norm", "model.layers.{}.self_attn.q_norm", "blk.{}.attn_q_norm"},
     Name{"k_norm", "model.layers.{}.self_attn.k_norm", "blk.{}.attn_k_norm"},
     Name{"ffn_norm", "model.layers.{}.post_attention_layernorm", "blk.{}.ffn_norm"},
     Name{"ffn_gate", "model.layers.{}.mlp.gate_proj", "blk.{}.ffn_gate"},
     Name{"ffn_up", "model.layers.{}.mlp.up_proj", "blk.{}.ffn_up"},
+    Name{"ffn_gate_up", "model.layers.{}.mlp.gate_up_proj", "blk.{}.ffn_up"},
     Name{"ffn_down", "model.layers.{}.mlp.down_proj", "blk.{}.ffn_down"},
 };
 
-struct DenseConfig {
-  int64_t layers, width, ffn_width, heads, kv_heads, head_dim, vocabulary, max_positions;
-  float norm_epsilon;
+class GatedFeedForward final : public FeedForward {
+ public:
+  GatedFeedForward(Linear gate, Linear up, Linear down) : gate_(gate), up_(up), down_(down) {}
+
+  Value emit(Emitter& e, Value m) const override {
+    const Value gate = e.matmul("ffn_gate", m, gate_);
+    const Value up = e.matmul("ffn_up", m, up_);
+    return e.matmul("ffn_down", e.swiglu("swiglu", gate, up), down_);
+  }
+
+ private:
+  Linear gate_, up_, down_;
 };
 
 struct LayerWeights {
   const float *attn_norm, *ffn_norm;
   const float *q_norm = nullptr, *k_norm = nullptr;
-  Linear q_proj, k_proj, v_proj, o_proj, ffn_gate, ffn_up, ffn_down;
+  Linear q_proj, k_proj, v_proj, o_proj;
+  std::unique_ptr<FeedForward> feed_forward;
   AttentionShape attention;
+  bool rotates = true;
 };
 
 class DenseModel final : public Model {
@@ -62,7 +75,7 @@ class DenseModel final : public Model {
 
   void emit(Emitter& e) const override {
     Value x = e.embed("embed_tokens", embed_tokens_.weight);
-    const Value angles = e.rope_angles("rope_angles", rope_.pointed());
+    const Value angles = e.rope_angles("rope_angles", rope_.pointed(e.context()));
     for (int64_t l = 0; l < config_.layers; ++l) x = layer(e, l, x, angles);
     e.set_layer(-1);
     const Value wanted = e.select_wanted_rows("select_wanted", x);
@@ -71,7 +84,7 @@ class DenseModel final : public Model {
   }
 
   Value emit_layer(Emitter& e, int64_t l, Value x) const override {
-    return layer(e, l, x, e.rope_angles("rope_angles", rope_.pointed()));
+    return layer(e, l, x, e.rope_angles("rope_angles", rope_.pointed(e.context())));
   }
 
  private:
@@ -80,7 +93,7 @@ class DenseModel final : public Model {
   Value layer(Emitter& e, int64_t l, Value x, Value angles) const {
     const LayerWeights& w = layers_[static_cast<size_t>(l)];
     const AttentionShape& shape = w.attention;
-    const plan::Rope rope = rope_.pointed();
+    const plan::Rope rope = rope_.pointed(e.context());
     e.set_layer(static_cast<int32_t>(l));
 
     const Value a = e.rms_norm("attn_norm", x, w.attn_norm, config_.norm_epsilon);
@@ -91,17 +104,16 @@ class DenseModel final : public Model {
       q = e.rms_norm_per_head("q_norm", q, shape.heads, w.q_norm, config_.norm_epsilon);
       k = e.rms_norm_per_head("k_norm", k, shape.kv_heads, w.k_norm, config_.norm_epsilon);
     }
-    q = e.rope("q_rope", q, shape.heads, rope, angles);
-    k = e.rope("k_rope", k, shape.kv_heads, rope, angles);
+    if (w.rotates) {
+      q = e.rope("q_rope", q, shape.heads, rope, angles);
+      k = e.rope("k_rope", k, shape.kv_heads, rope, angles);
+    }
     const plan::KeysValues cache = e.append_keys_values("kv_append", k, v, shape, static_cast<int32_t>(l));
     const Value attended = e.attention("attention", q, cache, shape);
     const Value h = e.add("attn_residual", x, e.matmul("o_proj", attended, w.o_proj));
 
     const Value m = e.rms_norm("ffn_norm", h, w.ffn_norm, config_.norm_epsilon);
-    const Value gate = e.matmul("ffn_gate", m, w.ffn_gate);
-    const Value up = e.matmul("ffn_up", m, w.ffn_up);
-    const Value gated = e.swiglu("swiglu", gate, up);
-    const Value y = e.add("ffn_residual", h, e.matmul("ffn_down", gated, w.ffn_down));
+    const Value y = e.add("ffn_residual", h, w.feed_forward->emit(e, m));
     e.tap(fmt::format("layer.{}.hidden", l), y);
     return y;
   }
@@ -128,7 +140,7 @@ class DenseLoader {
     RAFTER_TRY(load_ends(*model));
     for (int64_t l = 0; l < model->config_.layers; ++l) {
       RAFTER_ASSIGN(LayerWeights layer, load_layer(model->config_, l));
-      model->layers_.push_back(layer);
+      model->layers_.push_back(std::move(layer));
     }
     weights_.ignore([&](const std::string& name) {
       return name.find("rotary_emb.inv_freq") != std::string::npos ||
@@ -197,6 +209,13 @@ class DenseLoader {
       RAFTER_ASSIGN(const float* divisors, weights_.vector("rope_freqs.weight", half));
       for (int64_t i = 0; i < half; ++i) model.rope_.frequencies[static_cast<size_t>(i)] /= divisors[i];
     }
+    if (config_.from_gguf() && weights_.has("rope_factors_long.weight")) {
+      const auto half = static_cast<int64_t>(model.rope_.frequencies.size());
+      RAFTER_ASSIGN(const float* longer, weights_.vector("rope_factors_long.weight", half));
+      RAFTER_ASSIGN(const float* shorter, weights_.vector("rope_factors_short.weight", half));
+      const auto size = static_cast<size_t>(half);
+      model.rope_.set_longrope({longer, longer + size}, {shorter, shorter + size});
+    }
     return {};
   }
 
@@ -222,25 +241,49 @@ class DenseLoader {
     const int64_t q_width = c.heads * c.head_dim, kv_width = c.kv_heads * c.head_dim;
     LayerWeights w{};
     RAFTER_ASSIGN(w.attn_norm, weights_.vector(name("attn_norm", l) + ".weight", c.width));
-    RAFTER_ASSIGN(w.q_proj, weights_.linear(name("q_proj", l), q_width, c.width, traits_.qkv_bias));
-    RAFTER_ASSIGN(w.k_proj, weights_.linear(name("k_proj", l), kv_width, c.width, traits_.qkv_bias));
-    RAFTER_ASSIGN(w.v_proj, weights_.linear(name("v_proj", l), kv_width, c.width, traits_.qkv_bias));
+    if (traits_.fused_projections) {
+      const int64_t rows[] = {q_width, kv_width, kv_width};
+      RAFTER_ASSIGN(const std::vector<Linear> parts, weights_.linears(name("qkv_proj", l), rows, c.width));
+      w.q_proj = parts[0], w.k_proj = parts[1], w.v_proj = parts[2];
+    } else {
+      RAFTER_ASSIGN(w.q_proj, weights_.linear(name("q_proj", l), q_width, c.width, traits_.qkv_bias));
+      RAFTER_ASSIGN(w.k_proj, weights_.linear(name("k_proj", l), kv_width, c.width, traits_.qkv_bias));
+      RAFTER_ASSIGN(w.v_proj, weights_.linear(name("v_proj", l), kv_width, c.width, traits_.qkv_bias));
+    }
     RAFTER_ASSIGN(w.o_proj, weights_.linear(name("o_proj", l), c.width, q_width, traits_.o_bias));
     if (traits_.qk_norm) {
       RAFTER_ASSIGN(w.q_norm, weights_.vector(name("q_norm", l) + ".weight", c.head_dim));
       RAFTER_ASSIGN(w.k_norm, weights_.vector(name("k_norm", l) + ".weight", c.head_dim));
     }
     RAFTER_ASSIGN(w.ffn_norm, weights_.vector(name("ffn_norm", l) + ".weight", c.width));
-    RAFTER_ASSIGN(w.ffn_gate, weights_.linear(name("ffn_gate", l), c.ffn_width, c.width, traits_.mlp_bias));
-    RAFTER_ASSIGN(w.ffn_up, weights_.linear(name("ffn_up", l), c.ffn_width, c.width, traits_.mlp_bias));
-    RAFTER_ASSIGN(w.ffn_down, weights_.linear(name("ffn_down", l), c.width, c.ffn_width, traits_.mlp_bias));
-
+    if (traits_.feed_forward) {
+      RAFTER_ASSIGN(w.feed_forward, traits_.feed_forward(weights_, c, l));
+    }
+    if (w.feed_forward == nullptr) {
+      RAFTER_ASSIGN(w.feed_forward, load_gated(c, l));
+    }
     w.attention.heads = static_cast<int32_t>(c.heads);
     w.attention.kv_heads = static_cast<int32_t>(c.kv_heads);
     w.attention.head_dim = static_cast<int32_t>(c.head_dim);
     w.attention.scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
+    if (!traits_.rotates.empty()) w.rotates = traits_.rotates[static_cast<size_t>(l)];
     if (!traits_.windows.empty()) w.attention.window = traits_.windows[static_cast<size_t>(l)];
     return w;
+  }
+
+  base::Result<std::unique_ptr<FeedForward>> load_gated(const DenseConfig& c, int64_t l) {
+    Linear gate, up;
+    if (traits_.fused_projections) {
+      const int64_t rows[] = {c.ffn_width, c.ffn_width};
+      RAFTER_ASSIGN(const std::vector<Linear> parts, weights_.linears(name("ffn_gate_up", l), rows, c.width));
+      gate = parts[0], up = parts[1];
+    } else {
+      RAFTER_ASSIGN(gate, weights_.linear(name("ffn_gate", l), c.ffn_width, c.width, traits_.mlp_bias));
+      RAFTER_ASSIGN(up, weights_.linear(name("ffn_up", l), c.ffn_width, c.width, traits_.mlp_bias));
+    }
+    RAFTER_ASSIGN(const Linear down,
+                  weights_.linear(name("ffn_down", l), c.width, c.ffn_width, traits_.mlp_bias));
+    return std::unique_ptr<FeedForward>(std::make_unique<GatedFeedForward>(gate, up, down));
   }
 
   void fill_info(DenseModel& model) const {
@@ -256,6 +299,7 @@ class DenseLoader {
     info.head_dim = c.head_dim;
     info.max_positions = c.max_positions;
     info.parameters = weights_.parameters();
+    info.unused_bytes = weights_.ignored_bytes();
   }
 
   const format::Checkpoint& checkpoint_;

@@ -1,7 +1,7 @@
-// The dense pre-norm transformer that llama, qwen2 and qwen3 share: their files say where
-// they differ.
+// The dense pre-norm transformer that llama and its kin share: their files say where they differ.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -11,6 +11,22 @@
 #include "model/weights.h"
 
 namespace rafter::model {
+
+struct DenseConfig {
+  int64_t layers, width, ffn_width, heads, kv_heads, head_dim, vocabulary, max_positions;
+  float norm_epsilon;
+};
+
+// What a layer does between its second norm and the residual sum: from m [B, D] to [B, D].
+class FeedForward {
+ public:
+  virtual ~FeedForward() = default;
+  virtual plan::Value emit(plan::Emitter& e, plan::Value m) const = 0;
+};
+
+// Loads a layer's feed-forward; null for a layer that has the usual gated one.
+using FeedForwardLoader =
+    std::function<base::Result<std::unique_ptr<FeedForward>>(Weights&, const DenseConfig&, int64_t layer)>;
 
 // What a family decides. Sizes common to all come from the config's usual keys.
 struct DenseTraits {
@@ -22,6 +38,9 @@ struct DenseTraits {
   bool qk_norm = false;             // RMS norm over each head of q and k, before the rotation
   bool head_dim_key = true;         // false: head_dim is always D / H, whatever the config says
   std::vector<int32_t> windows;     // per layer, 0: none; empty: none anywhere
+  std::vector<bool> rotates;        // per layer: whether q and k are rotated; empty: everywhere
+  bool fused_projections = false;   // q, k and v lie in one matrix, gate and up in another
+  FeedForwardLoader feed_forward;   // null: gate, up and down everywhere
   bool gguf_adjacent_rope = false;  // llama-arch GGUF files store q and k rows for adjacent-pair rotation
 };
 

@@ -13,4 +13,11 @@ base::Result<std::shared_ptr<const Model>> load_qwen2(const format::Checkpoint& 
 base::Result<std::shared_ptr<const Model>> load_qwen3(const format::Checkpoint& checkpoint,
                                                       const Config& config);
 
+base::Result<std::shared_ptr<const Model>> load_qwen3_moe(const format::Checkpoint& checkpoint,
+                                                          const Config& config);
+base::Result<std::shared_ptr<const Model>> load_phi3(const format::Checkpoint& checkpoint,
+                                                     const Config& config);
+base::Result<std::shared_ptr<const Model>> load_smollm3(const format::Checkpoint& checkpoint,
+                                                        const Config& config);
+
 }  // namespace rafter::model

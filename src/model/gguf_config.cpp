@@ -81,6 +81,10 @@ base::Result<std::string> gguf_config_json(const format::Checkpoint& checkpoint)
       {"attention.key_length", "head_dim", false},
       {"rope.dimension_count", "rotary_dims", false},
       {"vocab_size", "vocab_size", false},
+      {"attention.sliding_window", "sliding_window", false},
+      {"expert_count", "num_experts", false},
+      {"expert_used_count", "num_experts_per_tok", false},
+      {"expert_feed_forward_length", "moe_intermediate_size", false},
   };
   for (const Key& key : kIntegers) {
     const std::string name = *architecture + "." + key.gguf;
@@ -101,7 +105,9 @@ base::Result<std::string> gguf_config_json(const format::Checkpoint& checkpoint)
   config["rope_theta"] = shortest(metadata.number(*architecture + ".rope.freq_base").value_or(10000.0));
 
   const std::string scaling = *architecture + ".rope.scaling.";
-  const std::string type = metadata.string(scaling + "type").value_or("none");
+  // longrope has no name of its own: its factors are tensors.
+  const bool is_longrope = checkpoint.has("rope_factors_long.weight");
+  const std::string type = is_longrope ? "longrope" : metadata.string(scaling + "type").value_or("none");
   if (type != "none") {
     nlohmann::json rope = {{"rope_type", type}};
     if (auto factor = metadata.number(scaling + "factor")) rope["factor"] = *factor;

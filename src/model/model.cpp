@@ -13,10 +13,10 @@ struct Architecture {
 
 // The registry: a family is one file and its rows here.
 constexpr Architecture kArchitectures[] = {
-    {"llama", load_llama},
-    {"mistral", load_llama},  // MiniCPM5 and SmolLM 1 and 2 say "llama"
-    {"qwen2", load_qwen2},
-    {"qwen3", load_qwen3},
+    {"llama", load_llama},         {"mistral", load_llama},  // MiniCPM5 and SmolLM 1 and 2 say "llama"
+    {"qwen2", load_qwen2},         {"qwen3", load_qwen3},
+    {"qwen3_moe", load_qwen3_moe}, {"qwen3moe", load_qwen3_moe},  // GGUF's spelling
+    {"phi3", load_phi3},           {"smollm3", load_smollm3},
 };
 
 }  // namespace

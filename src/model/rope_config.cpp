@@ -73,7 +73,47 @@ base::Status scale_yarn(const Config& config, const Config& scaling, double thet
   return {};
 }
 
+// Sets of factors per pair, and a magnitude by how much longer than the original the model's context is. A
+// GGUF file holds the factors as tensors: the caller applies those.
+base::Status scale_longrope(const Config& config, const Config& scaling, RopeTable& table) {
+  RAFTER_ASSIGN(const int64_t longest, config.integer("max_position_embeddings"));
+  const Config& where = scaling.has("original_max_position_embeddings") ? scaling : config;
+  RAFTER_ASSIGN(table.original_positions, where.integer("original_max_position_embeddings", longest));
+  RAFTER_ASSIGN(const std::vector<double> long_factors, scaling.numbers("long_factor"));
+  RAFTER_ASSIGN(const std::vector<double> short_factors, scaling.numbers("short_factor"));
+  const size_t pairs = table.frequencies.size();
+  const auto is_wrong = [&](const std::vector<double>& factors) {
+    return factors.size() != pairs ||
+           !std::all_of(factors.begin(), factors.end(), [](double factor) { return factor > 0; });
+  };
+  if (table.original_positions < 2 || longest < 1 ||
+      (!config.from_gguf() && (is_wrong(long_factors) || is_wrong(short_factors)))) {
+    return Error{
+        ErrorCode::invalid_data,
+        fmt::format("longrope scaling needs an original context and {} positive long and short factors",
+                    pairs),
+        scaling.where(), ""};
+  }
+  if (!config.from_gguf()) table.set_longrope(long_factors, short_factors);
+  const double ratio = static_cast<double>(longest) / static_cast<double>(table.original_positions);
+  const double magnitude =
+      ratio <= 1 ? 1.0
+                 : std::sqrt(1 + std::log(ratio) / std::log(static_cast<double>(table.original_positions)));
+  RAFTER_ASSIGN(const double attention_factor, scaling.number("attention_factor", magnitude));
+  table.rope.magnitude = static_cast<float>(attention_factor);
+  return {};
+}
+
 }  // namespace
+
+void RopeTable::set_longrope(const std::vector<double>& long_factors,
+                             const std::vector<double>& short_factors) {
+  short_frequencies = frequencies;
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    frequencies[i] = static_cast<float>(frequencies[i] / long_factors[i]);
+    short_frequencies[i] = static_cast<float>(short_frequencies[i] / short_factors[i]);
+  }
+}
 
 base::Result<RopeTable> make_rope(const Config& config, int64_t head_dim,
                                   std::optional<double> default_theta) {
@@ -124,8 +164,12 @@ base::Result<RopeTable> make_rope(const Config& config, int64_t head_dim,
     RAFTER_TRY(scale_yarn(config, scaling, theta, table));
     return table;
   }
+  if (type == "longrope" || type == "su") {
+    RAFTER_TRY(scale_longrope(config, scaling, table));
+    return table;
+  }
   return Error{ErrorCode::unsupported, fmt::format("rope scaling \"{}\" is not supported", type),
-               scaling.where(), "supported: default, linear, llama3, yarn"};
+               scaling.where(), "supported: default, linear, llama3, yarn, longrope"};
 }
 
 }  // namespace rafter::model

@@ -1,5 +1,5 @@
-// Rotary frequencies from a configuration: default, linear, llama3 and yarn scaling, and
-// GGUF's rope_freqs tensor.
+// Rotary frequencies from a configuration: default, linear, llama3, yarn and longrope scaling, and GGUF's
+// rope_freqs and rope_factors tensors.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,26 @@
 namespace rafter::model {
 
 // A Rope and the frequencies it points at.
+//
+// longrope has two sets: `frequencies` for contexts longer than `original_positions`, and others up to there.
+// transformers takes the set by the length of the whole sequence, whose end a row does not know; here the
+// most positions that a sequence may have decide, so that a row's rotation never changes.
 struct RopeTable {
-  std::vector<float> frequencies;  // [rotated_dims / 2]
-  plan::Rope rope;                 // rope.frequencies is null: see pointed()
+  std::vector<float> frequencies;        // [rotated_dims / 2]
+  std::vector<float> short_frequencies;  // longrope only: the same size
+  int64_t original_positions = 0;        // longrope only
+  plan::Rope rope;                       // rope.frequencies is null: see pointed()
 
-  plan::Rope pointed() const {
+  // `context`: the most positions of a sequence; 0: not known, as many as the model has.
+  plan::Rope pointed(int64_t context) const {
+    const bool is_short = !short_frequencies.empty() && context > 0 && context <= original_positions;
     plan::Rope result = rope;
-    result.frequencies = frequencies.data();
+    result.frequencies = (is_short ? short_frequencies : frequencies).data();
     return result;
   }
+
+  // Divides the base frequencies by longrope's factors, [rotated_dims / 2] each.
+  void set_longrope(const std::vector<double>& long_factors, const std::vector<double>& short_factors);
 };
 
 // `default_theta`: the family's base when the config names none (no value: the key is required).

@@ -14,13 +14,79 @@ base::Result<plan::Linear> Weights::linear(const std::string& module, int64_t ro
                                            Bias bias) {
   plan::Linear linear;
   RAFTER_ASSIGN(linear.weight, checkpoint_.matrix(module, rows, columns));
-  for (const char* part : {".weight", ".scales", ".biases"}) used_.insert(module + part);
-  parameters_ += rows * columns;
+  mark_used(module, rows * columns);
   const std::string bias_name = module + ".bias";
   if (bias == Bias::required || (bias == Bias::optional && has(bias_name))) {
     RAFTER_ASSIGN(linear.bias, vector(bias_name, rows));
   }
   return linear;
+}
+
+void Weights::mark_used(const std::string& module, int64_t parameters) {
+  for (const char* part : {".weight", ".scales", ".biases", ""}) used_.insert(module + part);
+  parameters_ += parameters;
+}
+
+base::Result<std::vector<plan::Linear>> Weights::linears(const std::string& module,
+                                                         std::span<const int64_t> rows, int64_t columns) {
+  int64_t total = 0;
+  for (int64_t count : rows) total += count;
+  RAFTER_ASSIGN(const plan::Linear whole, linear(module, total, columns));
+  std::vector<plan::Linear> parts;
+  int64_t first = 0;
+  for (int64_t count : rows) {
+    parts.push_back({whole.weight.row_range(first, count), nullptr});
+    first += count;
+  }
+  return parts;
+}
+
+base::Result<std::vector<tensor::MatrixView>> Weights::stack(const std::string& module, int64_t count,
+                                                             int64_t rows, int64_t columns) {
+  RAFTER_ASSIGN(std::vector<tensor::MatrixView> views, checkpoint_.matrices(module, count, rows, columns));
+  mark_used(module, count * rows * columns);
+  return views;
+}
+
+base::Result<std::vector<tensor::MatrixView>> Weights::gather(const std::string& each, const char* part,
+                                                              int64_t count, int64_t rows, int64_t columns) {
+  std::vector<tensor::MatrixView> views;
+  for (int64_t e = 0; e < count; ++e) {
+    const std::string module = fmt::format("{}.{}.{}", each, e, part);
+    RAFTER_ASSIGN(const plan::Linear one, linear(module, rows, columns));
+    views.push_back(one.weight);
+    if (views.back().format == views.front().format) continue;
+    return Error{
+        ErrorCode::unsupported,
+        fmt::format("it is {} and expert 0 is {}", views.back().format.name(), views.front().format.name()),
+        checkpoint_.path() + ": " + module, "experts of one layer must share their number format"};
+  }
+  return views;
+}
+
+base::Result<ExpertWeights> Weights::experts(const ExpertNames& names, int64_t count, int64_t hidden,
+                                             int64_t width) {
+  const auto is_stored = [&](const std::string& module) {
+    return !module.empty() && (has(module + ".weight") || has(module));
+  };
+  ExpertWeights weights;
+  if (is_stored(names.gate_up)) {
+    RAFTER_ASSIGN(const auto both, stack(names.gate_up, count, 2 * hidden, width));
+    for (const tensor::MatrixView& view : both) {
+      weights.gate.push_back(view.row_range(0, hidden));
+      weights.up.push_back(view.row_range(hidden, hidden));
+    }
+    RAFTER_ASSIGN(weights.down, stack(names.gate_up_down, count, width, hidden));
+  } else if (names.each.empty() || is_stored(names.gate)) {
+    RAFTER_ASSIGN(weights.gate, stack(names.gate, count, hidden, width));
+    RAFTER_ASSIGN(weights.up, stack(names.up, count, hidden, width));
+    RAFTER_ASSIGN(weights.down, stack(names.down, count, width, hidden));
+  } else {
+    RAFTER_ASSIGN(weights.gate, gather(names.each, "gate_proj", count, hidden, width));
+    RAFTER_ASSIGN(weights.up, gather(names.each, "up_proj", count, hidden, width));
+    RAFTER_ASSIGN(weights.down, gather(names.each, "down_proj", count, width, hidden));
+  }
+  return weights;
 }
 
 base::Result<const float*> Weights::vector(const std::string& name, int64_t size) {
@@ -35,7 +101,7 @@ base::Result<const float*> Weights::vector(const std::string& name, int64_t size
 
 void Weights::ignore(const std::function<bool(const std::string&)>& matches) {
   for (const auto& [name, tensor] : checkpoint_.tensors()) {
-    if (matches(name)) used_.insert(name);
+    if (matches(name) && used_.insert(name).second) ignored_bytes_ += tensor.bytes;
   }
 }
 

@@ -66,6 +66,12 @@ Value Emitter::matmul(std::string_view role, Value x, const Linear& linear) {
   return append(role, args, {x}, info.rows, linear.weight.rows);
 }
 
+Value Emitter::exact_matmul(std::string_view role, Value x, const Linear& linear) {
+  const Value out = matmul(role, x, linear);
+  std::get<MatmulArgs>(plan_.ops.back().args).precision = MatmulPrecision::fp32_inputs;
+  return out;
+}
+
 Value Emitter::rope_angles(std::string_view role, const Rope& rope) {
   RopeAnglesArgs args;
   args.rotated_dims = rope.rotated_dims;
@@ -129,6 +135,41 @@ Value Emitter::add(std::string_view role, Value a, Value b) {
   AddArgs args;
   args.width = info.width;
   return append(role, args, {a, b}, info.rows, info.width);
+}
+
+Value Emitter::router(std::string_view role, Value logits, const RouterShape& shape) {
+  const ValueInfo info = plan_.info(logits);
+  RAFTER_CHECK(shape.chosen >= 1 && shape.chosen <= info.width && shape.chosen <= RouterArgs::kMostChosen,
+               "{}: {} of {} experts", role, shape.chosen, info.width);
+  RouterArgs args;
+  args.experts = static_cast<int32_t>(info.width);
+  args.chosen = shape.chosen;
+  args.weights = shape.weights;
+  args.normalize = shape.normalize;
+  args.scale = shape.scale;
+  args.expert_scale = shape.expert_scale;
+  return append(role, args, {logits}, info.rows, 2 * int64_t{shape.chosen});
+}
+
+Value Emitter::experts(std::string_view role, Value x, Value routes, const Experts& experts) {
+  const ValueInfo info = plan_.info(x);
+  const size_t count = experts.gate.size();
+  RAFTER_CHECK(count > 0 && experts.up.size() == count && experts.down.size() == count,
+               "{}: {} gate, {} up and {} down matrices", role, count, experts.up.size(),
+               experts.down.size());
+  RAFTER_CHECK(info.width == experts.gate[0].columns, "{}: the input has width {}, the experts {}", role,
+               info.width, experts.gate[0].columns);
+  ExpertsArgs args;
+  args.experts = static_cast<int32_t>(count);
+  args.chosen = static_cast<int32_t>(plan_.info(routes).width / 2);
+  args.width = info.width;
+  args.hidden = experts.gate[0].rows;
+  args.precision = options_.precision;
+  args.activation = experts.activation;
+  args.gate = experts.gate.data();
+  args.up = experts.up.data();
+  args.down = experts.down.data();
+  return append(role, args, {x, routes}, info.rows, info.width);
 }
 
 Value Emitter::select_wanted_rows(std::string_view role, Value x) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,7 @@ namespace rafter::plan {
 struct EmitOptions {
   int64_t capacity = 1;  // rows
   kernels::MatmulPrecision precision = kernels::MatmulPrecision::bf16_inputs;
+  int64_t context = 0;    // the most positions that a sequence may have; 0: not known
   bool use_cache = true;  // false: rows attend to the rows of this step only (training, one-shot embedding)
   std::set<std::string, std::less<>> taps;  // names of taps to keep
 };
@@ -31,6 +33,22 @@ struct Rope {
 struct Linear {
   tensor::MatrixView weight;
   const float* bias = nullptr;
+};
+
+// A mixture's experts, one matrix of each role per expert; owned by the model.
+struct Experts {
+  std::span<const tensor::MatrixView> gate, up;  // [E] of [I, D]
+  std::span<const tensor::MatrixView> down;      // [E] of [D, I]
+  kernels::GatedActivation activation = kernels::GatedActivation::swiglu;
+};
+
+// How a router chooses and weighs: see kernels/op/router.h.
+struct RouterShape {
+  int32_t chosen = 0;  // K
+  kernels::RouterWeights weights = kernels::RouterWeights::softmax;
+  bool normalize = false;
+  float scale = 1.0f;
+  const float* expert_scale = nullptr;  // [E] or null
 };
 
 // Shape of one attention.
@@ -53,6 +71,8 @@ class Emitter {
  public:
   explicit Emitter(EmitOptions options);
 
+  int64_t context() const { return options_.context; }
+
   // Ops emitted from here on belong to layer `layer`; −1: to none.
   void set_layer(int32_t layer) { layer_ = layer; }
 
@@ -61,6 +81,8 @@ class Emitter {
   // A norm of each of `heads` groups of the row, the weight [width / heads] shared.
   Value rms_norm_per_head(std::string_view role, Value x, int32_t heads, const float* weight, float epsilon);
   Value matmul(std::string_view role, Value x, const Linear& linear);
+  // With fp32_inputs in every mode: for a product too small to cost anything whose result decides much.
+  Value exact_matmul(std::string_view role, Value x, const Linear& linear);
   Value rope_angles(std::string_view role, const Rope& rope);
   Value rope(std::string_view role, Value x, int32_t heads, const Rope& rope, Value angles);
   KeysValues append_keys_values(std::string_view role, Value k, Value v, const AttentionShape& shape,
@@ -68,6 +90,9 @@ class Emitter {
   Value attention(std::string_view role, Value q, const KeysValues& cache, const AttentionShape& shape);
   Value swiglu(std::string_view role, Value gate, Value up);
   Value add(std::string_view role, Value a, Value b);
+  // Routes from the router's logits [B, E]; what `experts` takes with the input that goes through them.
+  Value router(std::string_view role, Value logits, const RouterShape& shape);
+  Value experts(std::string_view role, Value x, Value routes, const Experts& experts);
   Value select_wanted_rows(std::string_view role, Value x);
 
   // An input [B, width] that the caller fills before the step (a layer emitted alone).

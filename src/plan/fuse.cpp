@@ -126,6 +126,7 @@ void merge_matmuls_of_one_input(Rewriter& r) {
     for (size_t j : r.readers(r.op(i).inputs[0])) {
       auto* other = r.args<MatmulArgs>(j);
       if (j == i || other == nullptr || other->segment_count != 1) continue;
+      if (other->precision != merged.precision) continue;
       if (merged.segment_count == MatmulArgs::kMaxSegments) break;
       merged.segments[merged.segment_count++] = other->segments[0];
       fused.outputs.push_back(r.op(j).outputs[0]);

@@ -19,12 +19,25 @@ struct NameOf {
   const char* operator()(const SwigluArgs&) const { return "swiglu"; }
   const char* operator()(const AddArgs&) const { return "add"; }
   const char* operator()(const SelectRowsArgs&) const { return "select_rows"; }
+  const char* operator()(const RouterArgs&) const { return "router"; }
+  const char* operator()(const ExpertsArgs&) const { return "experts"; }
   const char* operator()(const RopeAppendArgs&) const { return "rope_append"; }
 };
 
 }  // namespace
 
 const char* op_name(const OpArgs& args) { return std::visit(NameOf{}, args); }
+
+std::vector<tensor::NumberFormat> weight_formats(const OpArgs& args) {
+  std::vector<tensor::NumberFormat> formats;
+  if (const auto* matmul = std::get_if<MatmulArgs>(&args)) {
+    for (int s = 0; s < matmul->segment_count; ++s) formats.push_back(matmul->segments[s].weight.format);
+  }
+  if (const auto* experts = std::get_if<ExpertsArgs>(&args)) {
+    formats = {experts->gate[0].format, experts->up[0].format, experts->down[0].format};
+  }
+  return formats;
+}
 
 Cost op_cost(const Plan& plan, const Op& op, int64_t rows, int64_t wanted, int64_t context) {
   const bool on_wanted = !op.outputs.empty() && plan.info(op.outputs[0]).rows == RowSpace::wanted;
@@ -37,11 +50,19 @@ Cost op_cost(const Plan& plan, const Op& op, int64_t rows, int64_t wanted, int64
           return cost(args, rows, rows * visible, visible);
         } else if constexpr (std::is_same_v<Args, RowAttentionArgs>) {
           return cost(args, rows, rows * (rows + 1) / 2);
+        } else if constexpr (std::is_same_v<Args, ExpertsArgs>) {
+          return cost(args, live, expected_experts(args, live));
         } else {
           return cost(args, live);
         }
       },
       op.args);
+}
+
+Cost counted_op_cost(const Plan& plan, const Op& op, int64_t rows, int64_t wanted, int64_t context) {
+  const auto* experts = std::get_if<ExpertsArgs>(&op.args);
+  if (experts == nullptr || experts->experts_read == nullptr) return op_cost(plan, op, rows, wanted, context);
+  return cost(*experts, rows, static_cast<double>(*experts->experts_read));
 }
 
 }  // namespace rafter::plan

@@ -14,10 +14,12 @@
 #include "kernels/op/attention.h"
 #include "kernels/op/elementwise.h"
 #include "kernels/op/embed.h"
+#include "kernels/op/experts.h"
 #include "kernels/op/kv_cache.h"
 #include "kernels/op/matmul.h"
 #include "kernels/op/rms_norm.h"
 #include "kernels/op/rope.h"
+#include "kernels/op/router.h"
 
 namespace rafter::plan {
 
@@ -43,7 +45,8 @@ struct ValueInfo {
 using OpArgs =
     std::variant<kernels::EmbedArgs, kernels::RmsNormArgs, kernels::MatmulArgs, kernels::RopeAnglesArgs,
                  kernels::RopeArgs, kernels::KvAppendArgs, kernels::AttentionArgs, kernels::RowAttentionArgs,
-                 kernels::SwigluArgs, kernels::AddArgs, kernels::SelectRowsArgs, kernels::RopeAppendArgs>;
+                 kernels::SwigluArgs, kernels::AddArgs, kernels::SelectRowsArgs, kernels::RouterArgs,
+                 kernels::ExpertsArgs, kernels::RopeAppendArgs>;
 
 // Inputs and outputs stand in this order:
 //   embed         –                          → out
@@ -57,6 +60,8 @@ using OpArgs =
 //   swiglu        gate, up                   → out
 //   add           a, b                       → out
 //   select_rows   x                          → out
+//   router        logits                     → routes
+//   experts       x, routes                  → out
 //   rope_append   q, k, v, angles            → q rotated, token
 struct Op {
   std::string role;    // "attn_norm", "q_proj"; fused ops join their parts with '+'
@@ -69,6 +74,9 @@ struct Op {
 };
 
 const char* op_name(const OpArgs& args);  // "rms_norm"
+
+// The number formats of the matrices that an op multiplies with, one per role; empty if it has none.
+std::vector<tensor::NumberFormat> weight_formats(const OpArgs& args);
 
 struct Plan {
   int64_t capacity = 0;  // rows
@@ -90,7 +98,10 @@ struct Plan {
 };
 
 // What op `op` costs with `rows` live rows (`wanted` of them wanting logits), attending to `context`
-// positions each.
+// positions each. Experts: those that the rows are expected to choose.
 kernels::Cost op_cost(const Plan& plan, const Op& op, int64_t rows, int64_t wanted, int64_t context);
+
+// The same after the step ran with these rows, with the experts that were read.
+kernels::Cost counted_op_cost(const Plan& plan, const Op& op, int64_t rows, int64_t wanted, int64_t context);
 
 }  // namespace rafter::plan

@@ -45,6 +45,12 @@ std::string shape_of(const Plan& plan, const Op& op, int64_t rows) {
     std::string operator()(const SwigluArgs& a) const { return fmt::format("[{},{}]", rows, a.width); }
     std::string operator()(const AddArgs& a) const { return fmt::format("[{},{}]", rows, a.width); }
     std::string operator()(const SelectRowsArgs& a) const { return fmt::format("[{},{}]", rows, a.width); }
+    std::string operator()(const RouterArgs& a) const {
+      return fmt::format("[{},{}] of [{},{}]", rows, a.chosen, rows, a.experts);
+    }
+    std::string operator()(const ExpertsArgs& a) const {
+      return fmt::format("[{},{}]x{} of {}x[{},{}]T", rows, a.width, a.chosen, a.experts, a.hidden, a.width);
+    }
     std::string operator()(const RopeAppendArgs& a) const {
       return fmt::format("[{},{},{}] kv {}", rows, a.q.heads, a.q.head_dim, a.k.heads);
     }
@@ -60,10 +66,8 @@ std::string formats_of(const Op& op) {
   if (const auto* append = std::get_if<RopeAppendArgs>(&op.args))
     return tensor::dtype_name(append->cache.type);
   std::string formats;
-  if (const auto* matmul = std::get_if<MatmulArgs>(&op.args)) {
-    for (int s = 0; s < matmul->segment_count; ++s) {
-      formats += (s == 0 ? "" : " ") + matmul->segments[s].weight.format.name();
-    }
+  for (const tensor::NumberFormat& format : weight_formats(op.args)) {
+    formats += (formats.empty() ? "" : " ") + format.name();
   }
   return formats.empty() ? "f32" : formats;
 }

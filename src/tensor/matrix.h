@@ -23,6 +23,15 @@ struct MatrixView {
   const std::byte* scale_row(int64_t r) const { return scales + r * format.scale_row_bytes(columns); }
   const std::byte* bias_row(int64_t r) const { return biases + r * format.scale_row_bytes(columns); }
   int64_t bytes() const { return format.matrix_bytes(rows, columns); }
+
+  // Rows [first, first + count) as a matrix of their own: every format keeps rows apart.
+  MatrixView row_range(int64_t first, int64_t count) const {
+    MatrixView part = *this;
+    part.rows = count;
+    part.data = row(first);
+    if (scales != nullptr) part.scales = scale_row(first), part.biases = bias_row(first);
+    return part;
+  }
 };
 
 // A vector (a norm's weight, an additive bias) as its file holds it: plain formats only.

@@ -73,6 +73,7 @@ OracleValues read_values(const OracleCase& oracle_case) {
   values.witness = file.read<float>("witness");
   values.hidden_in = file.read<float>("hidden_in", &values.width);
   values.hidden_out = file.read<float>("hidden_out");
+  if (file.has("router_margin")) values.router_margin = file.read<float>("router_margin");
   return values;
 }
 

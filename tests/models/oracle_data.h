@@ -27,9 +27,15 @@ struct OracleValues {
   int64_t vocabulary = 0, width = 0;
   std::vector<float> logits, witness;        // [T, V]
   std::vector<float> hidden_in, hidden_out;  // [prompt, D] around layer 0
+  std::vector<float> router_margin;          // [T] mixtures only, else empty
 
   std::span<const float> truth_row(int64_t t) const {
     return {logits.data() + t * vocabulary, size_t(vocabulary)};
+  }
+  // Whether rounding alone may send this token to other experts: what it then computes is not comparable.
+  bool is_router_tie(int64_t t) const {
+    constexpr float kLeastMargin = 1e-4f;
+    return !router_margin.empty() && router_margin[static_cast<size_t>(t)] < kLeastMargin;
   }
   std::span<const float> witness_row(int64_t t) const {
     return {witness.data() + t * vocabulary, size_t(vocabulary)};

@@ -20,9 +20,19 @@ using engine::EngineOptions;
 using engine::Row;
 
 // One checkpoint per number format, over all three families.
-const char* const kCases[] = {"llama-a/hf-bf16",     "qwen2-tiny/hf-fp16",          "qwen3-256/mlx4-g64",
-                              "llama-256/mlx8-g128", "minicpm5-like/mlx-mixed-g32", "llama-256/gguf-q4_0",
-                              "qwen2-256/gguf-q4_1", "qwen3-256/gguf-q8_0",         "llama-256/gguf-q6_k"};
+const char* const kCases[] = {"llama-a/hf-bf16",
+                              "qwen2-tiny/hf-fp16",
+                              "qwen3-256/mlx4-g64",
+                              "llama-256/mlx8-g128",
+                              "minicpm5-like/mlx-mixed-g32",
+                              "llama-256/gguf-q4_0",
+                              "qwen2-256/gguf-q4_1",
+                              "qwen3-256/gguf-q8_0",
+                              "llama-256/gguf-q6_k",
+                              "qwen3-moe-tiny/mlx-mixed-g64",
+                              "qwen3-moe-256/gguf-q6_k",
+                              "phi3/mlx4-g32",
+                              "smollm3/hf-bf16"};
 
 class OrderTest : public ::testing::TestWithParam<const char*> {
  protected:

@@ -17,6 +17,13 @@ class TensorFile {
       : file_(base::MappedFile::open(path).value()),
         header_(format::parse_safetensors_header(file_.bytes(), path).value()) {}
 
+  bool has(const std::string& name) const {
+    for (const format::SafetensorsTensor& tensor : header_.tensors) {
+      if (tensor.name == name) return true;
+    }
+    return false;
+  }
+
   // All elements of a tensor; `columns` gets its last dimension.
   template <typename T>
   std::vector<T> read(const std::string& name, int64_t* columns = nullptr) const {

@@ -1,6 +1,8 @@
 // The chooser of a tier: which body multiplies which number format.
 #pragma once
 
+#include "kernels/cpu/experts_driver.h"
+#include "kernels/cpu/geglu_row-inl.h"
 #include "kernels/cpu/matmul_affine-inl.h"
 #include "kernels/cpu/matmul_any-inl.h"
 #include "kernels/cpu/matmul_bf16-inl.h"
@@ -73,13 +75,17 @@ inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecisio
 
 #endif
 
-constexpr MatmulTier kMatmulTier = {choose_body, norm_row, swiglu_row};
+constexpr MatmulTier kMatmulTier = {choose_body, norm_row, swiglu_row, geglu_row};
 
 inline void add_matmul_kernels(KernelTable& table) {
   table.matmul = [](const MatmulArgs& args, Worker& worker) { run_matmul(kMatmulTier, args, worker); };
   table.fused_matmul = table.matmul;
   table.matmul_scratch = [](const MatmulArgs& args, int64_t capacity) {
     return matmul_scratch(kMatmulTier, args, capacity);
+  };
+  table.experts = [](const ExpertsArgs& args, Worker& worker) { run_experts(kMatmulTier, args, worker); };
+  table.experts_scratch = [](const ExpertsArgs& args, int64_t capacity) {
+    return experts_scratch(kMatmulTier, args, capacity);
   };
   table.supports_format = supports_matmul_format;
   table.matmul_kernel_name = matmul_kernel_name;

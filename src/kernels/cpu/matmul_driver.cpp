@@ -9,10 +9,6 @@
 namespace rafter::kernels {
 namespace {
 
-// With few rows a claim is a linear stream: long at first, shorter as the end nears (guided), so that workers
-// finish together.
-constexpr int64_t kLongestClaim = 1024, kShortestClaim = 8;
-
 int64_t align64(int64_t bytes) { return (bytes + 63) & ~int64_t{63}; }
 
 // Everything about an op that does not depend on the live row count.
@@ -50,12 +46,8 @@ struct Layout {
 
   int64_t body_scratch(int segment_count, int64_t rows) const {
     int64_t most = 0;
-    for (int s = 0; s < segment_count; ++s) {
-      const MatmulBody& body = bodies[s];
-      const int64_t unpacked =
-          body.unpacked_rows != nullptr ? align64(body.unpacked_rows(rows) * columns) : 0;
-      most = std::max(most, unpacked + align64(body.scratch_bytes(rows)));
-    }
+    for (int s = 0; s < segment_count; ++s)
+      most = std::max(most, body_scratch_bytes(bodies[s], rows, columns));
     return most;
   }
 };
@@ -126,13 +118,18 @@ struct Finish {
   }
 };
 
+}  // namespace
+
 int64_t claim_size(int64_t rows, int64_t outputs, int64_t done, int workers) {
   if (rows > kPrivateRows) return kManyRowsClaim;
   const int64_t fair = (outputs - done) / (2 * workers);
   return std::clamp(fair / kShortestClaim * kShortestClaim, kShortestClaim, kLongestClaim);
 }
 
-}  // namespace
+int64_t body_scratch_bytes(const MatmulBody& body, int64_t rows, int64_t columns) {
+  const int64_t unpacked = body.unpacked_rows != nullptr ? align64(body.unpacked_rows(rows) * columns) : 0;
+  return unpacked + align64(body.scratch_bytes(rows));
+}
 
 void run_matmul(const MatmulTier& tier, const MatmulArgs& args, Worker& worker) {
   const int64_t rows = *args.rows;
@@ -156,7 +153,7 @@ void run_matmul(const MatmulTier& tier, const MatmulArgs& args, Worker& worker) 
   }
   if (!is_private) worker.barrier();
 
-  const int64_t sums_stride = is_private ? kLongestClaim : kManyRowsClaim;
+  const int64_t sums_stride = longest_claim(rows);
   float* sums = reinterpret_cast<float*>(scratch + place.sums);
   float* sums_up = reinterpret_cast<float*>(scratch + place.sums_up);
   const Finish finish{tier, args, rows, sums, sums_up, sums_stride};

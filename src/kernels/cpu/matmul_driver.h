@@ -17,6 +17,14 @@ inline constexpr int64_t kPrivateRows = 4;
 // Columns per claim with more rows: their weights are expanded once per block of rows.
 inline constexpr int64_t kManyRowsClaim = 32;
 
+// With few rows a claim is a linear stream: long at first, shorter as the end nears (guided), so that workers
+// finish together.
+inline constexpr int64_t kLongestClaim = 1024, kShortestClaim = 8;
+
+// Columns that no claim exceeds, and those of the next one when `done` of `outputs` are taken.
+inline int64_t longest_claim(int64_t rows) { return rows > kPrivateRows ? kManyRowsClaim : kLongestClaim; }
+int64_t claim_size(int64_t rows, int64_t outputs, int64_t done, int workers);
+
 // A run of output columns for a body: sums[r · sums_stride + n − begin] = Σ_k W[n, k] · x[r, k].
 struct MatmulColumns {
   const tensor::MatrixView* weight = nullptr;
@@ -41,10 +49,14 @@ struct MatmulBody {
   int64_t (*unpacked_rows)(int64_t rows) = nullptr;
 };
 
+// Scratch for calls with up to `rows` rows of `columns` inputs, a multiple of 64.
+int64_t body_scratch_bytes(const MatmulBody&, int64_t rows, int64_t columns);
+
 struct MatmulTier {
   MatmulBody (*choose)(const tensor::NumberFormat&, MatmulPrecision);
   void (*norm_row)(const float* x, const float* weight, int64_t width, float epsilon, float* out);
   void (*swiglu_row)(const float* gate, const float* up, int64_t width, float* out);
+  void (*geglu_row)(const float* gate, const float* up, int64_t width, float* out);
 };
 
 void run_matmul(const MatmulTier&, const MatmulArgs&, Worker&);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/cpu/norm_row-inl.h"
+#include "kernels/cpu/router.h"
 #include "kernels/cpu/rows_common.h"
 #include "kernels/cpu/swiglu_row-inl.h"
 #include "kernels/cpu/vector-inl.h"
@@ -171,6 +172,7 @@ void add_row_kernels(KernelTable& table) {
   table.add = add;
   table.select_rows = copy_wanted_rows;
   table.rope_append = rope_append;
+  table.router = route_rows;
 }
 
 }  // namespace

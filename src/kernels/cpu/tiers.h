@@ -6,7 +6,7 @@
 
 namespace rafter::kernels {
 
-// Rows: embed, rms_norm, rope_angles, rope, rope_append, kv_append, swiglu, add, select_rows.
+// Rows: embed, rms_norm, rope_angles, rope, rope_append, kv_append, swiglu, add, select_rows, router.
 void add_row_kernels_portable(KernelTable&);
 void add_row_kernels_avx2(KernelTable&);
 void add_row_kernels_avx512(KernelTable&);
@@ -16,7 +16,7 @@ void add_attention_kernels_portable(KernelTable&);
 void add_attention_kernels_avx2(KernelTable&);
 void add_attention_kernels_avx512(KernelTable&);
 
-// matmul, fused_matmul, supports_format, matmul_kernel_name, matmul_scratch.
+// matmul, fused_matmul, experts, their scratch, supports_format, matmul_kernel_name.
 void add_matmul_kernels_portable(KernelTable&);
 void add_matmul_kernels_avx2(KernelTable&);
 void add_matmul_kernels_avx512(KernelTable&);

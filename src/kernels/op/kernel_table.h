@@ -5,10 +5,12 @@
 #include "kernels/op/attention.h"
 #include "kernels/op/elementwise.h"
 #include "kernels/op/embed.h"
+#include "kernels/op/experts.h"
 #include "kernels/op/kv_cache.h"
 #include "kernels/op/matmul.h"
 #include "kernels/op/rms_norm.h"
 #include "kernels/op/rope.h"
+#include "kernels/op/router.h"
 
 namespace rafter::kernels {
 
@@ -29,12 +31,14 @@ struct KernelTable {
   void (*swiglu)(const SwigluArgs&, Worker&) = nullptr;
   void (*add)(const AddArgs&, Worker&) = nullptr;
   void (*select_rows)(const SelectRowsArgs&, Worker&) = nullptr;
+  void (*router)(const RouterArgs&, Worker&) = nullptr;
+  void (*experts)(const ExpertsArgs&, Worker&) = nullptr;
 
   // Fused; null if the back end has none.
   void (*fused_matmul)(const MatmulArgs&, Worker&) = nullptr;  // segments, norm prologue, epilogues
   void (*rope_append)(const RopeAppendArgs&, Worker&) = nullptr;
 
-  // Whether `matmul` (and `fused_matmul`) reads this format.
+  // Whether `matmul` (`fused_matmul`, `experts`) reads this format.
   bool (*supports_format)(const tensor::NumberFormat&) = nullptr;
   // The name of the body that a format and row count get, for the printer: "qmv_q4g64", "qmm_bf16".
   const char* (*matmul_kernel_name)(const tensor::NumberFormat&, int64_t rows) = nullptr;
@@ -45,6 +49,7 @@ struct KernelTable {
   };
   Scratch (*matmul_scratch)(const MatmulArgs&, int64_t capacity) = nullptr;
   Scratch (*attention_scratch)(const AttentionArgs&, int64_t capacity, int64_t max_positions) = nullptr;
+  Scratch (*experts_scratch)(const ExpertsArgs&, int64_t capacity) = nullptr;
 };
 
 }  // namespace rafter::kernels

@@ -17,5 +17,7 @@ void row_attention(const RowAttentionArgs&, Worker&);
 void swiglu(const SwigluArgs&, Worker&);
 void add(const AddArgs&, Worker&);
 void select_rows(const SelectRowsArgs&, Worker&);
+void router(const RouterArgs&, Worker&);
+void experts(const ExpertsArgs&, Worker&);
 
 }  // namespace rafter::kernels::reference

@@ -19,10 +19,13 @@ KernelTable make_table() {
   table.swiglu = reference::swiglu;
   table.add = reference::add;
   table.select_rows = reference::select_rows;
+  table.router = reference::router;
+  table.experts = reference::experts;
   table.supports_format = [](const tensor::NumberFormat&) { return true; };
   table.matmul_kernel_name = [](const tensor::NumberFormat&, int64_t) { return "matmul_reference"; };
   table.matmul_scratch = [](const MatmulArgs&, int64_t) { return KernelTable::Scratch{}; };
   table.attention_scratch = [](const AttentionArgs&, int64_t, int64_t) { return KernelTable::Scratch{}; };
+  table.experts_scratch = [](const ExpertsArgs&, int64_t) { return KernelTable::Scratch{}; };
   return table;
 }
 
