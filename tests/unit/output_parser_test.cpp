@@ -248,7 +248,7 @@ TEST(OutputParser, Gemma4) {
       events(
           "gemma4",
           R"(<|tool_call>call:place_order{gift:false,items:[{price:1.0,sku:<|"|>A<1>"\<|"|>},{}],note:None}<tool_call|>)"),
-      called("place_order", R"({"gift":false,"items":[{"price":1.0,"sku":"A<1>\"\\"},{}],"note":"None"})"));
+      called("place_order", R"({"gift":false,"items":[{"price":1.0,"sku":"A<1>\"\\"},{}],"note":null})"));
   EXPECT_EQ(events("gemma4", "<|tool_call>call:get_weather{}<tool_call|>"), called("get_weather", "{}"));
   // The schema decides about bare words.
   EXPECT_EQ(
