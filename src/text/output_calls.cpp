@@ -28,7 +28,7 @@ void EventList::text(OutputEvent::Kind kind, std::string_view text, size_t index
 void CallWriter::begin(std::string name, std::string id) {
   RAFTER_CHECK(!open_);
   if (name.empty() || (!options_.tools.empty() && options_.tools.find(name) == nullptr)) throw Malformed{};
-  open_.emplace();
+  open_ = OpenCall();
   open_->start = {.kind = OutputEvent::Kind::call_start,
                   .index = next_index_,
                   .id = id.empty() ? make_id() : std::move(id),

@@ -27,6 +27,14 @@ class EventList {
   std::vector<OutputEvent> events_;
 };
 
+// A call that was begun.
+struct OpenCall {
+  OutputEvent start;
+  bool has_arguments = false;
+  bool is_sent = false;   // the start event went out
+  std::string kept = {};  // arguments that wait for the end
+};
+
 // Writes calls as a family reads them: begin, arguments (through write), end. Its arguments reach the events
 // when they come or when the call ends, as the delivery says.
 class CallWriter : public TextSink {
@@ -50,13 +58,6 @@ class CallWriter : public TextSink {
   const ArgumentSchema* schema() const { return open_ ? options_.tools.find(open_->start.name) : nullptr; }
 
  private:
-  struct Open {
-    OutputEvent start;
-    bool has_arguments = false;
-    bool is_sent = false;   // the start event went out
-    std::string kept = {};  // arguments that wait for the end
-  };
-
   std::string make_id() const;
   void send_start();
 
@@ -64,7 +65,7 @@ class CallWriter : public TextSink {
   IdStyle ids_;
   Source& source_;
   EventList& events_;
-  std::optional<Open> open_;
+  std::optional<OpenCall> open_;
   size_t next_index_ = 0, ended_ = 0;
 };
 
