@@ -4,7 +4,7 @@ namespace rafter::cli {
 
 std::span<const Verb* const> verbs() {
   static constexpr const Verb* kVerbs[] = {&kGenerateVerb, &kChatVerb, &kModelsVerb, &kScanVerb,
-                                           &kAddVerb,      &kPlanVerb, &kSynthVerb};
+                                           &kAddVerb,      &kPlanVerb, &kRenderVerb, &kSynthVerb};
   return kVerbs;
 }
 

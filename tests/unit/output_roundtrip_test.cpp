@@ -18,7 +18,7 @@ struct Publisher {
   const char *turn_begins, *turn_ends;  // around the assistant's turn
   bool keeps_reasoning = false;         // renders reasoning_content of the last turn
   bool keeps_content = true;            // renders content beside calls
-  bool one_call = false;                // refuses several
+  size_t most_calls = 9;                // that the template can write as a model would
   bool arguments_are_text = false;
 };
 
@@ -33,19 +33,18 @@ constexpr Publisher kPublishers[] = {
     {"NousResearch-Hermes-3-Llama-3.1-8B-tool_use", "hermes", "none", "<|im_start|>assistant\n", "<|im_end|>",
      false, false},
     {"google-gemma-4-31B-it", "gemma4", "channel", "<|turn>model\n", "<|tool_response>", true, true},
-    {"google-gemma-4-31B-it-interleaved", "gemma4", "channel", "<|turn>model\n", "<|tool_response>", true,
-     true},
+    {"google-gemma-4-31B-it-interleaved", "gemma4", "channel", "<|turn>model\n", "<turn|>", true, true},
     {"mistralai-Mistral-Nemo-Instruct-2407", "mistral", "none", "[/INST]", "</s>", false, false},
     {"Mistral-Small-3.2-24B-Instruct-2506", "mistral", "none", "[/INST]", "</s>", false, false},
     {"meta-llama-Llama-3.1-8B-Instruct", "llama3", "none", "assistant<|end_header_id|>\n\n", "<|eot_id|>",
-     false, false, true},
+     false, false, 1},
     {"meta-llama-Llama-3.2-3B-Instruct", "llama3", "none", "assistant<|end_header_id|>\n\n", "<|eot_id|>",
-     false, false, true},
+     false, false, 1},
     {"meta-llama-Llama-3.3-70B-Instruct", "llama3", "none", "assistant<|end_header_id|>\n\n", "<|eot_id|>",
-     false, false, true},
+     false, false, 1},
     {"deepseek-ai-DeepSeek-V3.1", "deepseek", "think", "<｜Assistant｜>", "<｜end▁of▁sentence｜>"},
     {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "deepseek", "think", "<｜Assistant｜>",
-     "<｜end▁of▁sentence｜>", false, false, false, true},
+     "<｜end▁of▁sentence｜>", false, false, 2, true},
 };
 
 const char* const kTools = R"([
@@ -130,7 +129,7 @@ std::string trimmed(std::string text) {
 
 TEST_P(RoundTrip, GivesTheCallsAndTheReasoningBack) {
   for (const auto& calls : turns()) {
-    if (publisher_.one_call && calls.size() > 1) continue;
+    if (calls.size() > publisher_.most_calls) continue;
     for (const std::string content : {"", "Let me look."}) {
       for (const std::string reasoning : {"", "Two lines\nof thought, {\"and\": 1} <tool_call>."}) {
         render(calls, content, reasoning);
