@@ -1,5 +1,5 @@
 # Front door. Each target does everything it needs from a bare checkout and may be run again at any time.
-.PHONY: help demo build test lint check oracle test-asan test-tsan install clean
+.PHONY: help demo build test lint check oracle test-asan test-tsan fuzz install clean
 
 SMOLLM2 := build/models/smollm2-135m-instruct.gguf
 
@@ -8,6 +8,7 @@ help:
 	@echo "make build       build build/release/rafter"
 	@echo "make test        build, make the expected values with the pinned Python peers, run the test suite"
 	@echo "make check       lint, test, and the suite under the sanitizers: what CI runs"
+	@echo "make fuzz        the long runs of the fuzz targets (FUZZ_RUNS=10000000 each, hours); FUZZ_TARGETS=a_fuzz,b_fuzz"
 	@echo "make lint        formatting and include directions (make lint FIX=1 formats)"
 	@echo "make install     install the release build (PREFIX=/usr/local)"
 	@echo "make clean       remove build/"
@@ -78,6 +79,15 @@ test-tsan: build/.test-dependencies
 	@cmake --preset tsan > build/configure-tsan.log || { cat build/configure-tsan.log; exit 1; }
 	@cmake --build --preset tsan --target $(TSAN_TESTS)
 	@RAFTER_ORACLE_SAMPLE=1 scripts/run-tests build/tsan --programs '^($(subst $(space),|,$(TSAN_TESTS)))$$'
+
+FUZZ_RUNS := 10000000
+
+# One target after another at the lowest priority; the record goes to bench/records/fuzz.json. Short runs of the same
+# targets are part of the test suite.
+fuzz: build/.test-dependencies
+	@cmake --preset fuzz > build/configure-fuzz.log || { cat build/configure-fuzz.log; exit 1; }
+	@cmake --build --preset fuzz --target fuzz_targets
+	@scripts/fuzz build/fuzz --runs $(FUZZ_RUNS) $(if $(FUZZ_TARGETS),--targets $(FUZZ_TARGETS))
 
 check:
 	@scripts/run-tests --clear

@@ -25,8 +25,8 @@ struct Verb {
   Action (*define)(CLI::App& app);
 };
 
-extern const Verb kGenerateVerb, kChatVerb, kGetVerb, kModelsVerb, kScanVerb, kAddVerb, kGcVerb, kPlanVerb,
-    kRooflineVerb, kSynthVerb;
+extern const Verb kGenerateVerb, kChatVerb, kGetVerb, kModelsVerb, kScanVerb, kAddVerb, kGcVerb, kRenderVerb,
+    kPlanVerb, kRooflineVerb, kSynthVerb;
 
 // In the order of the overview.
 std::span<const Verb* const> verbs();

@@ -77,6 +77,18 @@ base::Result<std::string> ModelText::render_chat(const std::vector<ChatMessage>&
   return std::move(rendered.text);
 }
 
+base::Result<std::string> ModelText::render_variables(std::string_view variables_json) const {
+  if (!template_.ok()) return template_.error();
+  RAFTER_ASSIGN(const text::Value given, text::parse_json_value(variables_json));
+  if (!given.is(text::jinja::Kind::dict)) return template_->render_json(variables_json);  // the error
+  std::vector<std::pair<std::string, text::Value>> variables;
+  for (const auto& [name, text] : sources_.special_tokens)
+    variables.emplace_back(name, text::Value::string(text, text::Origin::trusted));
+  for (const auto& entry : given.as_dict().entries()) variables.emplace_back(entry.key.text(), entry.value);
+  RAFTER_ASSIGN(text::Rendered rendered, template_->render(text::Value::dict(variables)));
+  return std::move(rendered.text);
+}
+
 base::Result<std::vector<int32_t>> ModelText::chat_prompt(const std::vector<ChatMessage>& messages) const {
   RAFTER_ASSIGN(const text::Rendered rendered, render(messages));
   return encode_rendered(tokenizer(), rendered);
