@@ -40,6 +40,8 @@ inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecisio
       return plain_body<F16Values>(precision);
     case tensor::FormatKind::f32:
       return plain_body<F32Values>(precision);
+    default:
+      return float_body<AnyFormat>(precision);
   }
   return float_body<AnyFormat>(precision);
 }
@@ -67,6 +69,8 @@ inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecisio
       return float_body<Q8_0Decoder>(precision);
     case tensor::FormatKind::q6_k:
       return float_body<Q6KDecoder>(precision);
+    default:
+      break;
   }
   return float_body<AnyFormat>(precision);
 }
