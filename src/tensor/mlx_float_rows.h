@@ -28,10 +28,10 @@ inline float largest_magnitude(std::span<const float> values) {
   return largest;
 }
 
-// The power of two, as E8M0, by which a group of values up to `largest` becomes values up to about `most`.
+// The smallest power of two, as E8M0, by which a group of values up to `largest` becomes values up to `most`.
 inline uint8_t choose_e8m0(float largest, float most) {
   if (!(largest > 0)) return 127;
-  const float exponent = std::clamp(std::round(std::log2(largest / most)), -127.0f, 127.0f);
+  const float exponent = std::clamp(std::ceil(std::log2(largest / most)), -127.0f, 127.0f);
   return static_cast<uint8_t>(exponent + 127);
 }
 

@@ -11,18 +11,19 @@ namespace rafter::tensor {
 // E2M1 times two, so that all are integers: bit 3 is the sign. The second zero is a negative one.
 inline constexpr int8_t kTwiceE2M1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-// To nearest, ties to even codes; beyond 6 the result is 6. NaN becomes 0.
+// To nearest, ties towards zero as MLX quantises on the CPU (its Metal kernel: to even codes); beyond 6 the
+// result is 6. There is no negative zero; NaN becomes 0.
 inline uint8_t f32_to_e2m1(float value) {
   const float magnitude = std::fabs(value);
-  const int code = magnitude > 5        ? 7
-                   : magnitude >= 3.5f  ? 6
-                   : magnitude > 2.5f   ? 5
-                   : magnitude >= 1.75f ? 4
-                   : magnitude > 1.25f  ? 3
-                   : magnitude >= 0.75f ? 2
-                   : magnitude > 0.25f  ? 1
-                                        : 0;
-  return static_cast<uint8_t>(code | (std::signbit(value) ? 8 : 0));
+  const int code = magnitude > 5       ? 7
+                   : magnitude > 3.5f  ? 6
+                   : magnitude > 2.5f  ? 5
+                   : magnitude > 1.75f ? 4
+                   : magnitude > 1.25f ? 3
+                   : magnitude > 0.75f ? 2
+                   : magnitude > 0.25f ? 1
+                                       : 0;
+  return static_cast<uint8_t>(code | (code != 0 && value < 0 ? 8 : 0));
 }
 
 // 4 exponent bits of bias 7, 3 mantissa bits, no infinities: the largest is 448, 0x7F and 0xFF are NaN.
