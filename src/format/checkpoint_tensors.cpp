@@ -130,6 +130,9 @@ base::Result<tensor::MatrixView> Checkpoint::quantized_matrix(const std::string&
   RAFTER_ASSIGN(const StoredTensor* const scales, find(module + ".scales"));
   RAFTER_TRY(check_shape(where(module + ".scales", scales), *scales, {rows, columns / group}));
   if (format.has_value()) {
+    if (has(module + ".global_scale")) {
+      return unsupported(where(module + ".global_scale"), "a scale of the whole matrix is not supported");
+    }
     if (has(module + ".biases")) {
       return invalid(where(module + ".biases"), "mode {} has no biases", entry.mode);
     }
