@@ -13,7 +13,6 @@
 #include "kernels/cpu/matmul_q4_0-inl.h"
 #include "kernels/cpu/matmul_q4_k-inl.h"
 #include "kernels/cpu/matmul_q5_0-inl.h"
-#include "kernels/cpu/matmul_q5_k-inl.h"
 #include "kernels/cpu/matmul_q6_k-inl.h"
 #include "kernels/cpu/matmul_q8-inl.h"
 #include "kernels/cpu/matmul_q8_0-inl.h"
@@ -51,21 +50,21 @@ inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecisio
     case tensor::FormatKind::q5_1:
       return unpacked_body<Q5_1Unpacker>(precision);
     case tensor::FormatKind::q2_k:
-      return unpacked_body<Q2KUnpacker>(precision);
+      return codes_body<Q2KFormat>(precision);
     case tensor::FormatKind::q3_k:
-      return unpacked_body<Q3KUnpacker>(precision);
+      return codes_body<Q3KFormat>(precision);
     case tensor::FormatKind::q4_k:
       return codes_body<Q4KFormat>(precision);
     case tensor::FormatKind::q5_k:
-      return unpacked_body<Q5KUnpacker>(precision);
+      return codes_body<Q5KFormat>(precision);
     case tensor::FormatKind::iq4_nl:
-      return unpacked_body<Iq4NlUnpacker>(precision);
+      return codes_body<Iq4NlFormat>(precision);
     case tensor::FormatKind::iq4_xs:
-      return unpacked_body<Iq4XsUnpacker>(precision);
+      return codes_body<Iq4XsFormat>(precision);
     case tensor::FormatKind::mxfp4_block:
       return unpacked_body<Mxfp4BlockUnpacker>(precision);
     case tensor::FormatKind::mxfp4:
-      return unpacked_body<Mxfp4Unpacker>(precision);
+      return codes_body<Mxfp4Format>(precision);
     case tensor::FormatKind::nvfp4:
       return unpacked_body<Nvfp4Unpacker>(precision);
     case tensor::FormatKind::mxfp8:

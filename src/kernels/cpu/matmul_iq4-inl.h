@@ -46,29 +46,38 @@ struct Iq4XsDecoder {
 
 #if defined(__AVX512F__)
 
+#include "kernels/cpu/matmul_q4_0-inl.h"
+
 namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
-struct Iq4NlUnpacker {
-  static constexpr int kGroup = 32;
-
-  static void unpack(UnpackedRow row) {
-    for (int64_t g = 0; g < row.columns / 32; ++g, row.data += 18) {
-      unpack_levels(kIq4Levels, split_nibbles(row.data + 2), f16_value(row.data), row, g);
-    }
+// As Q4_0, then the codes' levels.
+struct Iq4NlFormat : Q4BlockFormat<Biases::none, 128> {
+  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte* scales, CodeStep& step) {
+    Q4BlockFormat<Biases::none, 128>::expand(data, scales, step);
+    to_levels(kIq4Levels, step.codes);
   }
 };
 
-struct Iq4XsUnpacker {
-  static constexpr int kGroup = 32;
+struct Iq4XsFormat {
+  using Input = Q4BlockInput<Biases::none, 128>;
+  static constexpr int64_t kStepBytes = kIq4XsBytes;
+  static constexpr int64_t kStepScaleBytes = 0;
 
-  static void unpack(UnpackedRow row) {
-    for (int64_t g = 0; g < row.columns / 32; ++g) {
-      const int j = static_cast<int>(g % 8);
-      const float scale = f16_value(row.data) * static_cast<float>(iq4_xs_scale(row.data, j));
-      unpack_levels(kIq4Levels, split_nibbles(row.data + 8 + 16 * j), scale, row, g);
-      if (j == 7) row.data += kIq4XsBytes;
-    }
+  // The eight groups' scales in the lanes of their groups.
+  [[gnu::always_inline]] static __m512i scales(const std::byte* data) {
+    static constexpr LaneGroups<Input> kGroups;
+    const uint64_t low = _pdep_u64(load_bytes<uint32_t>(data + 4), 0x0F0F0F0F0F0F0F0F);
+    const uint64_t high = _pdep_u64(load_bytes<uint16_t>(data + 2), 0x3030303030303030);
+    const __m128i lanes =
+        _mm_shuffle_epi8(_mm_cvtsi64_si128(static_cast<int64_t>(low | high)), kGroups.load());
+    return _mm512_sub_epi32(_mm512_cvtepu8_epi32(lanes), _mm512_set1_epi32(32));
+  }
+
+  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte*, CodeStep& step) {
+    expand_levels(kIq4Levels, data + 8, step.codes);
+    const __m512 d = _mm512_cvtph_ps(_mm256_set1_epi16(load_bytes<int16_t>(data)));
+    step.scale = _mm512_mul_ps(d, _mm512_cvtepi32_ps(scales(data)));
   }
 };
 

@@ -4,6 +4,7 @@
 #include "kernels/cpu/matmul_values-inl.h"
 
 #if defined(__AVX512F__)
+#include "kernels/cpu/matmul_q4-inl.h"
 #include "kernels/cpu/matmul_unpacked-inl.h"
 #endif
 
@@ -73,6 +74,34 @@ inline void decode_paired_levels(const Levels& levels, const std::byte* from, fl
 }
 
 #if defined(__AVX512F__)
+
+// Of a step: each nibble becomes its level's code.
+[[gnu::always_inline]] inline void to_levels(const Levels& levels, __m512i codes[4]) {
+  const __m512i table = _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(levels.code)));
+  for (int v = 0; v < 4; ++v) codes[v] = _mm512_shuffle_epi8(table, codes[v]);
+}
+
+// The 256 levels of 128 bytes of nibbles in 8 groups, as affine 4 bit reads its codes.
+[[gnu::always_inline]] inline void expand_levels(const Levels& levels, const std::byte* data,
+                                                 __m512i codes[4]) {
+  __m512i first, second;
+  split_groups<32>(_mm512_loadu_si512(data), _mm512_loadu_si512(data + 64), first, second);
+  expand_nibbles(first, codes);
+  expand_nibbles(second, codes + 2);
+  to_levels(levels, codes);
+}
+
+// Which of a step's groups lies in which lane.
+template <class Input>
+struct LaneGroups {
+  alignas(16) uint8_t group[16];
+  constexpr LaneGroups() : group() {
+    for (int lane = 0; lane < 16; ++lane) group[lane] = static_cast<uint8_t>(Input::lane_group(lane));
+  }
+  [[gnu::always_inline]] __m128i load() const {
+    return _mm_load_si128(reinterpret_cast<const __m128i*>(group));
+  }
+};
 
 [[gnu::always_inline]] inline __m256i level_codes(const Levels& levels, __m256i nibbles) {
   const __m256i table =

@@ -91,13 +91,30 @@ struct Mxfp4BlockUnpacker {
   }
 };
 
-struct Mxfp4Unpacker {
+struct Mxfp4Input {
   static constexpr int kGroup = 32;
+  static constexpr int kZero = 12;
+  static constexpr Biases kBiases = Biases::none;
+  static constexpr int column(int v, int i) { return Q4Input<32>::column(v, i); }
+  static constexpr int lane_group(int lane) { return Q4Input<32>::lane_group(lane); }
+};
 
-  static void unpack(UnpackedRow row) {
-    for (int64_t g = 0; g < row.columns / 32; ++g) {
-      unpack_levels(kE2M1Levels, pair_nibbles(row.data + 16 * g), half_e8m0(row.data_scales[g]), row, g);
-    }
+struct Mxfp4Format {
+  using Input = Mxfp4Input;
+  static constexpr int64_t kStepBytes = kStep / 2;
+  static constexpr int64_t kStepScaleBytes = kStep / 32;
+
+  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte* scales, CodeStep& step) {
+    static constexpr LaneGroups<Input> kGroups;
+    expand_levels(kE2M1Levels, data, step.codes);
+    const __m128i lanes =
+        _mm_shuffle_epi8(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(scales)), kGroups.load());
+    const __m512i exponents = _mm512_cvtepu8_epi32(lanes);
+    // 2^−127, of exponent 0, is no normal number.
+    const __m512i bits =
+        _mm512_mask_mov_epi32(_mm512_slli_epi32(exponents, 23), _mm512_testn_epi32_mask(exponents, exponents),
+                              _mm512_set1_epi32(0x400000));
+    step.scale = _mm512_mul_ps(_mm512_castsi512_ps(bits), _mm512_set1_ps(0.5f));
   }
 };
 

@@ -62,63 +62,88 @@ struct Q3KDecoder {
 
 #if defined(__AVX512F__)
 
-#include "kernels/cpu/matmul_unpacked-inl.h"
+#include "kernels/cpu/matmul_q8-inl.h"
 
 namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
-// Strip `strip` (of 8) of a block's 64 bytes of pairs.
-[[gnu::always_inline]] inline __m256i bit_pairs(const std::byte* pairs, int strip) {
-  const __m256i bytes = load_32(pairs + 32 * (strip / 4));
-  return _mm256_and_si256(_mm256_srl_epi16(bytes, _mm_cvtsi32_si128(2 * (strip % 4))), _mm256_set1_epi8(3));
+// Lanes as in affine 8 bit with groups of 16: a lane a group.
+template <int kZeroCode, Biases kBlockBiases>
+struct K16Input {
+  static constexpr int kGroup = 16;
+  static constexpr int kZero = kZeroCode;
+  static constexpr Biases kBiases = kBlockBiases;
+  static constexpr int column(int v, int i) { return gathered_column<16>(v, i); }
+  static constexpr int lane_group(int lane) { return column(0, 4 * lane) / 16; }
+};
+
+// Bytes in the order of the groups, in that of their lanes.
+[[gnu::always_inline]] inline __m128i to_lanes(__m128i groups) {
+  return _mm_shuffle_epi8(groups, _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
 }
 
-struct Q2KUnpacker {
-  static constexpr int kGroup = 16;
+// Columns 64v … 64v + 63 of a block: two strips out of the 64 bytes of pairs.
+[[gnu::always_inline]] inline __m512i bit_pairs(const std::byte* pairs, int v) {
+  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pairs + 32 * (v / 2)));
+  const __m256i first = _mm256_srl_epi16(bytes, _mm_cvtsi32_si128(4 * (v % 2)));
+  const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(first), _mm256_srli_epi16(first, 2), 1);
+  return _mm512_and_si512(both, _mm512_set1_epi8(3));
+}
 
-  static void unpack(UnpackedRow row) {
-    for (int64_t k = 0; k < row.columns; k += 256, row.data += kQ2KBytes) {
-      const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row.data));
-      const __m512i wide = _mm512_cvtepu8_epi32(packed);
-      const __m512 scales = _mm512_cvtepi32_ps(_mm512_and_si512(wide, _mm512_set1_epi32(15)));
-      const __m512 minima = _mm512_cvtepi32_ps(_mm512_srli_epi32(wide, 4));
-      _mm512_storeu_ps(row.scales + k / 16, _mm512_mul_ps(scales, _mm512_set1_ps(f16_value(row.data + 80))));
-      _mm512_storeu_ps(row.biases + k / 16, _mm512_mul_ps(minima, _mm512_set1_ps(-f16_value(row.data + 82))));
-      for (int s = 0; s < 8; ++s) store_codes(row.codes + k + 32 * s, bit_pairs(row.data + 16, s));
-    }
+[[gnu::always_inline]] inline __m512 half_in_all(const std::byte* half) {
+  return _mm512_cvtph_ps(_mm256_set1_epi16(load_bytes<int16_t>(half)));
+}
+
+struct Q2KFormat {
+  using Input = K16Input<0, Biases::per_step>;
+  static constexpr int64_t kStepBytes = kQ2KBytes;
+  static constexpr int64_t kStepScaleBytes = 0;
+
+  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte*, CodeStep& step) {
+    gather_groups<16>(bit_pairs(data + 16, 0), bit_pairs(data + 16, 1), bit_pairs(data + 16, 2),
+                      bit_pairs(data + 16, 3), step.codes);
+    const __m512i packed =
+        _mm512_cvtepu8_epi32(to_lanes(_mm_loadu_si128(reinterpret_cast<const __m128i*>(data))));
+    const __m512 scales = _mm512_cvtepi32_ps(_mm512_and_si512(packed, _mm512_set1_epi32(15)));
+    const __m512 minima = _mm512_cvtepi32_ps(_mm512_srli_epi32(packed, 4));
+    step.scale = _mm512_mul_ps(scales, half_in_all(data + 80));
+    step.bias = _mm512_sub_ps(_mm512_setzero_ps(), _mm512_mul_ps(minima, half_in_all(data + 82)));
   }
 };
 
-struct Q3KUnpacker {
-  static constexpr int kGroup = 16;
+struct Q3KFormat {
+  using Input = K16Input<4, Biases::none>;
+  static constexpr int64_t kStepBytes = kQ3KBytes;
+  static constexpr int64_t kStepScaleBytes = 0;
 
-  // Low nibbles in two halves; pairs of high bits by a shift of every four bytes.
-  [[gnu::always_inline]] static __m512i scales(const std::byte* packed) {
-    const auto low = load_bytes<uint64_t>(packed);
-    const uint32_t high = load_bytes<uint32_t>(packed + 8);
-    constexpr uint64_t kNibbles = 0x0F0F0F0F0F0F0F0F;
-    const __m128i nibbles =
-        _mm_set_epi64x(static_cast<int64_t>(low >> 4 & kNibbles), static_cast<int64_t>(low & kNibbles));
-    const __m128i shifted =
-        _mm_srlv_epi32(_mm_set1_epi32(static_cast<int>(high)), _mm_setr_epi32(0, 2, 4, 6));
-    const __m128i pairs = _mm_slli_epi16(_mm_and_si128(shifted, _mm_set1_epi8(3)), 4);
-    const __m512i wide = _mm512_cvtepu8_epi32(_mm_or_si128(nibbles, pairs));
-    return _mm512_sub_epi32(wide, _mm512_set1_epi32(32));
+  template <int kVector>
+  [[gnu::always_inline]] static __m512i codes(const std::byte* data, __m512i third) {
+    const __m256i low = _mm256_set1_epi8(static_cast<char>(1 << (2 * kVector)));
+    const __m256i high = _mm256_set1_epi8(static_cast<char>(2 << (2 * kVector)));
+    const __mmask64 set =
+        _mm512_test_epi8_mask(third, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+    const __m512i pairs = bit_pairs(data + 32, kVector);
+    return _mm512_mask_add_epi8(pairs, set, pairs, _mm512_set1_epi8(4));
   }
 
-  static void unpack(UnpackedRow row) {
-    for (int64_t k = 0; k < row.columns; k += 256, row.data += kQ3KBytes) {
-      const __m512 scale =
-          _mm512_mul_ps(_mm512_cvtepi32_ps(scales(row.data + 96)), _mm512_set1_ps(f16_value(row.data + 108)));
-      _mm512_storeu_ps(row.scales + k / 16, scale);
-      _mm512_storeu_ps(row.biases + k / 16, _mm512_mul_ps(scale, _mm512_set1_ps(-4)));
-      const __m256i third = load_32(row.data);
-      for (int s = 0; s < 8; ++s) {
-        const __m256i codes = bit_pairs(row.data + 32, s);
-        const __mmask32 set = _mm256_test_epi8_mask(third, _mm256_set1_epi8(static_cast<char>(1 << s)));
-        store_codes(row.codes + k + 32 * s, _mm256_mask_add_epi8(codes, set, codes, _mm256_set1_epi8(4)));
-      }
-    }
+  // In the order of the groups: low nibbles, then the upper two bits, four groups a shift.
+  [[gnu::always_inline]] static __m128i scales(const std::byte* packed) {
+    constexpr uint64_t kNibbles = 0x0F0F0F0F0F0F0F0F;
+    const auto low = load_bytes<uint64_t>(packed);
+    const __m128i nibbles =
+        _mm_set_epi64x(static_cast<int64_t>(low >> 4 & kNibbles), static_cast<int64_t>(low & kNibbles));
+    const __m128i high = _mm_set1_epi32(load_bytes<int>(packed + 8));
+    const __m128i shifted = _mm_srlv_epi32(high, _mm_setr_epi32(0, 2, 4, 6));
+    return _mm_or_si128(nibbles, _mm_slli_epi16(_mm_and_si128(shifted, _mm_set1_epi8(3)), 4));
+  }
+
+  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte*, CodeStep& step) {
+    const __m512i third = _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(data)));
+    gather_groups<16>(codes<0>(data, third), codes<1>(data, third), codes<2>(data, third),
+                      codes<3>(data, third), step.codes);
+    const __m512i wide =
+        _mm512_sub_epi32(_mm512_cvtepu8_epi32(to_lanes(scales(data + 96))), _mm512_set1_epi32(32));
+    step.scale = _mm512_mul_ps(_mm512_cvtepi32_ps(wide), half_in_all(data + 108));
   }
 };
 

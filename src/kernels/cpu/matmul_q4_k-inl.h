@@ -1,5 +1,6 @@
-// GGUF Q4_K: blocks of 256 nibbles in 8 groups of 32: f16 d and dmin, 12 bytes of six-bit scales and minima,
-// 128 bytes in which groups 2p and 2p + 1 share 32.
+// GGUF Q4_K and Q5_K: blocks of 256 codes in 8 groups of 32: f16 d and dmin, 12 bytes of six-bit scales and
+// minima, 128 bytes of nibbles in which groups 2p and 2p + 1 share 32. Q5_K has 32 bytes more before the
+// nibbles: bit j of byte l is bit 4 of code l of group j.
 #pragma once
 
 #include "kernels/cpu/matmul_k_scales-inl.h"
@@ -8,8 +9,7 @@
 namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
-// To fp32, for tiers without integer dot products: d·scale·q − dmin·minimum. Q5_K has 32 bytes more before
-// the nibbles: bit j of byte l is bit 4 of code l of group j.
+// To fp32, for tiers without integer dot products: d·scale·q − dmin·minimum.
 template <bool kFifthBit>
 struct QKDecoder {
   static void decode(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t count, float* out) {
@@ -57,9 +57,11 @@ struct Q4KInput {
   }
 };
 
-struct Q4KFormat {
+template <bool kFifthBit>
+struct QKFormat {
   using Input = Q4KInput;
-  static constexpr int64_t kStepBytes = 144;
+  static constexpr int64_t kHeader = kFifthBit ? 48 : 16;
+  static constexpr int64_t kStepBytes = kHeader + 128;
   static constexpr int64_t kStepScaleBytes = 0;
 
   // Eight bytes as fp32, each in two lanes, times a half.
@@ -70,10 +72,28 @@ struct Q4KFormat {
     return _mm512_mul_ps(factor, _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(twice)));
   }
 
+  // Groups kLow and kLow + 2.
+  template <int kLow>
+  [[gnu::always_inline]] static __m512i add_fifth(__m512i codes, __m512i bits) {
+    const __m256i low = _mm256_set1_epi8(static_cast<char>(1 << kLow));
+    const __m256i high = _mm256_set1_epi8(static_cast<char>(1 << (kLow + 2)));
+    const __mmask64 set =
+        _mm512_test_epi8_mask(bits, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+    return _mm512_mask_add_epi8(codes, set, codes, _mm512_set1_epi8(16));
+  }
+
   [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte*, CodeStep& step) {
     __m512i first[2], second[2];  // groups 0 and 2, 1 and 3; 4 and 6, 5 and 7
-    expand_nibbles(_mm512_loadu_si512(data + 16), first);
-    expand_nibbles(_mm512_loadu_si512(data + 80), second);
+    expand_nibbles(_mm512_loadu_si512(data + kHeader), first);
+    expand_nibbles(_mm512_loadu_si512(data + kHeader + 64), second);
+    if constexpr (kFifthBit) {
+      const __m256i fifth = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + 16));
+      const __m512i twice = _mm512_broadcast_i64x4(fifth);
+      first[0] = add_fifth<0>(first[0], twice);
+      first[1] = add_fifth<1>(first[1], twice);
+      second[0] = add_fifth<4>(second[0], twice);
+      second[1] = add_fifth<5>(second[1], twice);
+    }
     const __m512i low0 = _mm512_unpacklo_epi64(first[0], first[1]);
     const __m512i high0 = _mm512_unpackhi_epi64(first[0], first[1]);
     const __m512i low1 = _mm512_unpacklo_epi64(second[0], second[1]);
@@ -87,6 +107,9 @@ struct Q4KFormat {
     step.bias = _mm512_sub_ps(_mm512_setzero_ps(), spread(packed.minima, data + 2));
   }
 };
+
+using Q4KFormat = QKFormat<false>;
+using Q5KFormat = QKFormat<true>;
 
 }  // namespace
 }  // namespace rafter::kernels::RAFTER_TIER
