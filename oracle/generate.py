@@ -33,6 +33,7 @@ SCRIPTS = (
     "gguf_checkpoint.py",
     "gguf_tokenizer.py",
     "hf_checkpoint.py",
+    "k_quants.py",
     "mlx_model.py",
     "q6_k.py",
     "safetensors_file.py",
@@ -81,7 +82,8 @@ class FixtureWriter:
             path = self.folder / variant.folder
             mlx_model.write_quantised(path, self.fixture, self.weights, variant)
             tiny_tokenizer.write(path, self.fixture, self.tokenizer)
-            self.add(path, variant.format, variant.format_of, dtype=variant.dtype, group=variant.group)
+            group = 0 if variant.name else variant.group
+            self.add(path, variant.format, variant.format_of, dtype=variant.dtype, group=group)
         for kind in self.fixture.gguf_types:
             path = self.folder / f"{self.fixture.name}-{kind.lower()}.gguf"
             template = tiny_tokenizer.CHAT_TEMPLATE
@@ -92,7 +94,7 @@ class FixtureWriter:
             def format_of(name, kind=kind):
                 return f"gguf-{gguf_checkpoint.type_of(name, kind).lower()}"
 
-            group = 32 if kind in ("Q4_0", "Q4_1", "Q8_0") else 0
+            group = 32 if kind in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "MXFP4") else 0
             self.add(path, f"gguf-{kind.lower()}", format_of, group=group)
 
     def add(self, path: Path, format_name: str, format_of, dtype: str | None = None, group: int = 0) -> None:

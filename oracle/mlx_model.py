@@ -44,8 +44,7 @@ def write_quantised(folder: Path, fixture: Fixture, weights: dict, variant: MlxV
     def predicate(path, _module):
         if path not in variant.overrides:
             return True
-        bits = variant.overrides[path]
-        return bits is not None and {"group_size": variant.group, "bits": bits}
+        return variant.parameters_of(path) or False
 
     model = _build(fixture, weights, variant.dtype)
     config = hf_checkpoint.with_dtype(fixture.config, variant.dtype)
@@ -55,6 +54,7 @@ def write_quantised(folder: Path, fixture: Fixture, weights: dict, variant: MlxV
             config,
             variant.group,
             variant.bits,
+            mode=variant.mode,
             quant_predicate=predicate if variant.overrides else None,
         )
     for path, bits in variant.overrides.items():
@@ -75,7 +75,7 @@ def quantised_logits(folder: Path, fixture: Fixture, tokens: np.ndarray) -> np.n
     overlay = {"quantization": json.loads((folder / "config.json").read_text())["quantization"]}
     model, _ = load_model(folder, model_config={**_mlx_config(fixture), **overlay})
     model.set_dtype(mx.float32)
-    floats = {value.dtype for _, value in tree_flatten(model.parameters())} - {mx.uint32}
+    floats = {value.dtype for _, value in tree_flatten(model.parameters())} - {mx.uint32, mx.uint8}
     if floats != {mx.float32}:
         raise ValueError(f"{folder}: mlx-lm's model holds {floats}, expected fp32 scales, biases and norms")
     return np.array(model(mx.array(tokens)[None])[0])

@@ -22,7 +22,7 @@
 namespace rafter::format {
 
 // One stored tensor. Exactly one of the two layouts: a plain dtype (safetensors, GGUF F32/F16/BF16/I32 …), or
-// a GGUF block format; a type that is known by its size only has neither. MLX's quantised triples stay three
+// a GGUF block format; a type that is known by its size only has neither. MLX's codes, scales and biases stay
 // plain tensors here; Checkpoint::matrix() joins them.
 struct StoredTensor {
   std::optional<tensor::DType> dtype;
@@ -63,7 +63,8 @@ class Checkpoint {
   bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
 
   // A weight matrix [rows, columns] by module path without ".weight" ("model.layers.0.mlp.up_proj",
-  // "blk.0.ffn_up"). Joins MLX triples by the config's quantization block. Checks shape and
+  // "blk.0.ffn_up"). Joins what MLX keeps apart (codes, scales, biases) by the config's
+  // quantization block. Checks shape and
   // format. Errors: not_found, invalid_data (shape differs from rows × columns: both are named; scales and
   // config disagree), unsupported (dtype, bits, group size or mode, named).
   base::Result<tensor::MatrixView> matrix(const std::string& module, int64_t rows, int64_t columns) const;
@@ -77,7 +78,8 @@ class Checkpoint {
   base::Result<tensor::VectorView> vector(const std::string& name, int64_t size) const;
 
   // --- metadata
-  // Text of config.json (safetensors): valid UTF-8 and JSON without duplicate keys; empty for GGUF.
+  // Text of config.json (safetensors): valid UTF-8 and JSON without duplicate keys; empty for GGUF. Python's
+  // NaN and Infinity are strings in it (strict_json.h).
   const std::string& config_json() const { return config_json_; }
   // The quantization block of config.json; not present for GGUF.
   const MlxQuantization& quantization() const { return quantization_; }
@@ -126,9 +128,9 @@ class Checkpoint {
   // The first of `count` matrices, the tensor's shape checked; 0: of a tensor without that dimension.
   base::Result<tensor::MatrixView> first_matrix(const std::string& module, int64_t count, int64_t rows,
                                                 int64_t columns) const;
-  base::Result<tensor::MatrixView> affine_matrix(const std::string& module,
-                                                 const MlxQuantization::Module& entry, int64_t count,
-                                                 int64_t rows, int64_t columns) const;
+  base::Result<tensor::MatrixView> quantized_matrix(const std::string& module,
+                                                    const MlxQuantization::Module& entry, int64_t count,
+                                                    int64_t rows, int64_t columns) const;
   base::Result<const GgufValue*> gguf_value(std::string_view key) const;
 
   Container container_ = Container::safetensors;
