@@ -25,11 +25,14 @@ class DocumentHandler {
 
   bool null() { return scalar(nullptr); }
   bool boolean(bool value) { return scalar(value); }
-  bool number_integer(json::number_integer_t value) { return vocab_id(value) || scalar(value); }
-  bool number_unsigned(json::number_unsigned_t value) {
-    return vocab_id(value > INT64_MAX ? -1 : static_cast<int64_t>(value)) || scalar(value);
+  bool number_integer(json::number_integer_t value) {
+    return vocab_id(value) || score(static_cast<double>(value)) || scalar(value);
   }
-  bool number_float(json::number_float_t value, const std::string&) { return scalar(value); }
+  bool number_unsigned(json::number_unsigned_t value) {
+    return vocab_id(value > INT64_MAX ? -1 : static_cast<int64_t>(value)) ||
+           score(static_cast<double>(value)) || scalar(value);
+  }
+  bool number_float(json::number_float_t value, const std::string&) { return score(value) || scalar(value); }
   bool binary(json::binary_t&) { return fail("binary data"); }
 
   bool string(std::string& value) {
@@ -37,6 +40,11 @@ class DocumentHandler {
     if (mode_ == Mode::merge_pair) {
       pair_.push_back(std::move(value));
       return pair_.size() <= 2 || fail("a merge of more than two pieces");
+    }
+    if (mode_ == Mode::scored_piece && !has_piece_) {
+      document_.scores.emplace_back(std::move(value), 0);
+      has_piece_ = true;
+      return document_.scores.size() <= kMostValues || fail("too many pieces");
     }
     return scalar(std::move(value));
   }
@@ -51,7 +59,7 @@ class DocumentHandler {
     if (at_model_key("vocab")) {
       mode_ = Mode::vocab;
       document_.has_vocab = true;
-      return document_.vocab.empty() || fail("a second vocabulary");
+      return (document_.vocab.empty() && !document_.has_scores) || fail("a second vocabulary");
     }
     return open(json::object());
   }
@@ -71,7 +79,18 @@ class DocumentHandler {
       pair_.clear();
       return true;
     }
+    if (mode_ == Mode::scores) {
+      mode_ = Mode::scored_piece;
+      has_piece_ = has_score_ = false;
+      return true;
+    }
     if (mode_ != Mode::document) return fail(unexpected());
+    if (at_model_key("vocab")) {
+      mode_ = Mode::scores;
+      const bool is_first = !document_.has_vocab && !document_.has_scores;
+      document_.has_scores = true;
+      return is_first || fail("a second vocabulary");
+    }
     if (at_model_key("merges")) {
       mode_ = Mode::merges;
       document_.has_merges = true;
@@ -84,6 +103,14 @@ class DocumentHandler {
     if (mode_ == Mode::merges) {
       mode_ = Mode::document;
       return true;
+    }
+    if (mode_ == Mode::scores) {
+      mode_ = Mode::document;
+      return true;
+    }
+    if (mode_ == Mode::scored_piece) {
+      mode_ = Mode::scores;
+      return has_score_ || fail(unexpected());
     }
     if (mode_ == Mode::merge_pair) {
       mode_ = Mode::merges;
@@ -103,7 +130,7 @@ class DocumentHandler {
   }
 
  private:
-  enum class Mode { document, vocab, merges, merge_pair };
+  enum class Mode { document, vocab, scores, scored_piece, merges, merge_pair };
 
   bool fail(std::string error) {
     error_ = std::move(error);
@@ -111,8 +138,12 @@ class DocumentHandler {
   }
 
   std::string unexpected() const {
-    return mode_ == Mode::vocab ? fmt::format("vocabulary entry {} is not an id", quote(key_))
-                                : "a merge that is not text";
+    if (mode_ == Mode::vocab) return fmt::format("vocabulary entry {} is not an id", quote(key_));
+    if (mode_ == Mode::scores || mode_ == Mode::scored_piece) {
+      return fmt::format("vocabulary entry {} is not a piece with a score",
+                         document_.scores.size() - (has_piece_ && mode_ == Mode::scored_piece ? 1 : 0));
+    }
+    return "a merge that is not text";
   }
 
   bool at_model_key(std::string_view name) const {
@@ -124,6 +155,13 @@ class DocumentHandler {
     if (mode_ != Mode::vocab) return false;
     document_.vocab.emplace_back(std::move(key_), value);
     return true;
+  }
+
+  // False if this is not the score of a piece.
+  bool score(double value) {
+    if (mode_ != Mode::scored_piece || !has_piece_ || has_score_) return false;
+    document_.scores.back().second = value;
+    return has_score_ = true;
   }
 
   bool scalar(json value) {
@@ -180,6 +218,7 @@ class DocumentHandler {
   size_t values_ = 0;
   Mode mode_ = Mode::document;
   std::vector<std::string> pair_;
+  bool has_piece_ = false, has_score_ = false;  // of the scored piece being read
   std::string error_;
 };
 
