@@ -110,7 +110,6 @@ TEST(TokenizerJson, BrokenFilesAreRefused) {
       {"/added_tokens/0/content", nullptr},
       {"/added_tokens/0", 1},
       {"/added_tokens", "x"},
-      {"/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", Json::array()}}},
       {"/pre_tokenizer", {{"type", "Sequence"}}},
       {"/pre_tokenizer", {{"type", 5}}},
       {"/post_processor/special_tokens/<s>/ids", {77}},
