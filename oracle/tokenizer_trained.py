@@ -1,8 +1,9 @@
 """Small tokenizers of every kind, trained here: what the fetched vocabularies do not cover."""
 
-import base64
 import json
 import random
+import struct
+import zlib
 
 from tokenizer_corpus import ROOT
 from tokenizer_texts import CROSSING, TEXTS, WORDS
@@ -92,7 +93,7 @@ def set_model(**fields):
     return lambda whole: whole["model"].update(fields)
 
 
-def with_added(made):
+def with_added(made, spaces=("▁▁",)):
     made.add_special_tokens([AddedToken("<|end|>", rstrip=True), AddedToken("<|user|>", lstrip=True, rstrip=True)])
     made.add_tokens(
         [
@@ -100,8 +101,8 @@ def with_added(made):
             AddedToken("\n\n", normalized=False),
             AddedToken("Hello", normalized=True),
             AddedToken("é", normalized=True),
-            AddedToken("▁▁", normalized=True),
         ]
+        + [AddedToken(space, normalized=True) for space in spaces]
     )
     return made
 
@@ -131,7 +132,8 @@ def small_tokenizers(texts, rules):
     yield "unigram_xlmr", with_added(
         tokenizer(
             models.Unigram(), unigram(), texts, xlmr, metaspace(prepend_scheme="first"), decoders.Metaspace(prepend_scheme="first")
-        )
+        ),
+        spaces=(),
     )
     made = tokenizer(
         models.Unigram(),
@@ -240,6 +242,22 @@ def small_tokenizers(texts, rules):
     )
 
 
+def compare_sentencepiece(out, name, texts, write_expected):
+    """The library normalizes and cuts in one go, so that only plain texts are compared: no special tokens."""
+    import sentencepiece
+
+    model = sentencepiece.SentencePieceProcessor(model_file=str(out / f"{name}.model"))
+    crc = lambda ids: zlib.crc32(struct.pack(f"<{len(ids)}I", *ids)) or 1
+    rows = []
+    for text in texts:
+        if any(mark in text for mark in ("<s>", "</s>", "<unk>", "\x00", "▁")) or len(text) > 2000:
+            rows.append((0, 0, 0, 0))
+            continue
+        ids = model.encode(text)
+        rows.append((crc(ids), crc([model.bos_id(), *ids]), 1, 1))
+    write_expected(out / f"{name}.expected", rows, [])
+
+
 def trained(out, texts, seed, compare_folder, write_expected):
     sample = training_texts(texts)
     if not (out / "spm_unigram_bytes.model").exists():
@@ -248,3 +266,5 @@ def trained(out, texts, seed, compare_folder, write_expected):
         (out / name).mkdir(exist_ok=True)
         made.save(str(out / name / "tokenizer.json"))
         compare_folder(out, name, texts, seed, 300)
+    for path in sorted(out.glob("spm*.model")):
+        compare_sentencepiece(out, path.stem, texts, write_expected)

@@ -117,9 +117,6 @@ class Application {
     return {};
   }
   Status operator()(const PrecompiledCharsmap& map) {
-    if (!result_.text.empty() && map.apply(result_.text.substr(0, char_at(result_.text, 0).length)).empty()) {
-      result_.keeps_start = false;
-    }
     scratch_ = map.apply(result_.text);
     take_scratch();
     return {};

@@ -16,7 +16,7 @@ namespace rafter::text {
 struct NormalizedText {
   std::string_view text;  // of the input, or of `storage`
   std::string storage;
-  bool keeps_start = true;  // the first character of the input was not dropped
+  bool keeps_start = true;  // the first character of the input was not dropped (by a charsmap it may be)
 };
 
 class Normalizer {

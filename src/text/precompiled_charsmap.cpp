@@ -27,6 +27,14 @@ uint32_t read_word(std::string_view bytes, size_t position) {
   return word;
 }
 
+// A character as utf8proc's tables know it: marks that are newer extend a cluster like any other.
+utf8proc_int32_t known_character(char32_t c) {
+  constexpr char32_t kSomeMark = 0x300;
+  const bool is_new_mark = (classify(c) & kMark) != 0 &&
+                           utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_CN;
+  return static_cast<utf8proc_int32_t>(is_new_mark ? kSomeMark : c);
+}
+
 // The end of the grapheme cluster that starts at `begin`.
 size_t cluster_end(std::string_view text, size_t begin) {
   utf8proc_int32_t state = 0;
@@ -34,8 +42,8 @@ size_t cluster_end(std::string_view text, size_t begin) {
   size_t end = begin + character.length;
   while (end < text.size()) {
     const Char next = char_at(text, end);
-    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(character.code_point),
-                                         static_cast<utf8proc_int32_t>(next.code_point), &state)) {
+    if (utf8proc_grapheme_break_stateful(known_character(character.code_point),
+                                         known_character(next.code_point), &state)) {
       break;
     }
     end += next.length;

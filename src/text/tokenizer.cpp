@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -132,6 +133,9 @@ struct Tokenizer::State {
   AddedTokenMatcher normalized_matcher;  // of tokens looked for in normalized text
   std::map<int32_t, std::string> added;
   std::map<std::string, int32_t, std::less<>> added_ids;
+  std::map<int32_t, std::string>
+      normalized_contents;  // of added tokens, where they differ: decoding gives those
+  std::set<std::string> special_contents;
   std::vector<bool> is_special;     // [id]
   TokenBytes bytes;                 // [id], of decoding it
   std::vector<bool> is_byte_token;  // [id]
@@ -143,6 +147,7 @@ struct Tokenizer::State {
   Status add_token(const AddedToken& token, const std::string& where);
   Status check_around(const std::vector<int32_t>& ids, const char* name, const std::string& where) const;
   std::string piece(int32_t id) const;
+  std::string decoded_piece(int32_t id) const;
   void decode_pieces();
   Status encode_raw(std::string_view text, bool match_special, IdSink& sink, std::vector<int32_t>& ids) const;
 };
@@ -192,6 +197,8 @@ Status Tokenizer::State::add_token(const AddedToken& token, const std::string& w
     RAFTER_TRY((token.normalized ? normalized_matcher : raw_matcher).add(normalized.text, token, where));
   }
   added[token.id] = token.content;
+  if (normalized.text != token.content) normalized_contents[token.id] = normalized.text;
+  if (token.special) special_contents.insert(token.content);
   added_ids[token.content] = token.id;
   vocab_size = std::max(vocab_size, token.id + 1);
   is_special.resize(static_cast<size_t>(vocab_size));
@@ -216,10 +223,17 @@ std::string Tokenizer::State::piece(int32_t id) const {
   return id >= 0 && id < model->size() ? model->piece(id) : std::string();
 }
 
+std::string Tokenizer::State::decoded_piece(int32_t id) const {
+  const auto found = normalized_contents.find(id);
+  return found != normalized_contents.end() ? found->second : piece(id);
+}
+
+// Whether a token is special is decided by its text: a vocabulary may have it twice.
 void Tokenizer::State::decode_pieces() {
   is_byte_token.resize(static_cast<size_t>(vocab_size));
   for (int32_t id = 0; id < vocab_size; ++id) {
-    std::string text = piece(id);
+    std::string text = decoded_piece(id);
+    if (special_contents.contains(text)) is_special[static_cast<size_t>(id)] = true;
     if (text.empty()) {
       bytes.append("");
       continue;
@@ -305,7 +319,7 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
     if (skip_special && is_special(id)) continue;
     if (state_->is_byte_level) {
       bytes += token_bytes(id);
-    } else if (std::string token = piece(id); !token.empty()) {
+    } else if (std::string token = state_->decoded_piece(id); !token.empty()) {
       tokens.push_back(std::move(token));
     }
   }

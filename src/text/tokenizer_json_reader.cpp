@@ -1,5 +1,8 @@
 #include "text/tokenizer_json_reader.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "text/quote.h"
@@ -15,6 +18,47 @@ using json = nlohmann::json;
 constexpr size_t kDeepest = 64;
 constexpr size_t kMostValues =
     4u << 20;  // outside the vocabulary and the merges; real files have some thousands
+
+// A score as the `tokenizers` library reads it: its parser rounds twice, first the digits to a double, then
+// its product with a power of ten. Sums of scores tie or not by the last bit, so it matters. `text` is a JSON
+// number.
+double score_of(std::string_view text) {
+  uint64_t digits = 0;
+  int64_t exponent = 0;
+  bool in_fraction = false, is_full = false;
+  size_t at = text.starts_with('-') ? 1 : 0;
+  for (; at < text.size() && text[at] != 'e' && text[at] != 'E'; ++at) {
+    if (text[at] == '.') {
+      in_fraction = true;
+      continue;
+    }
+    const auto digit = static_cast<uint64_t>(text[at] - '0');
+    is_full = is_full || digits > (UINT64_MAX - digit) / 10;
+    if (!is_full) {
+      digits = digits * 10 + digit;
+      if (in_fraction) --exponent;
+    } else if (!in_fraction) {
+      ++exponent;
+    }
+  }
+  if (at < text.size()) {
+    const bool is_negative = text[at + 1] == '-';
+    int64_t written = 0;
+    for (size_t i = at + 1; i < text.size() && written < 10000; ++i) {
+      if (text[i] >= '0' && text[i] <= '9') written = written * 10 + (text[i] - '0');
+    }
+    exponent += is_negative ? -written : written;
+  }
+  double value = static_cast<double>(digits);
+  constexpr int64_t kLargestPower = 308;
+  while (exponent < 0 && value != 0) {
+    const int64_t step = std::min(-exponent, kLargestPower);
+    value /= std::pow(10.0, static_cast<double>(step));
+    exponent += step;
+  }
+  if (exponent > 0) value *= std::pow(10.0, static_cast<double>(exponent));
+  return text.starts_with('-') ? -value : value;
+}
 
 // Receives the parser's events. A handler that returns false stops the parser; `error_` then says why.
 class DocumentHandler {
@@ -32,7 +76,9 @@ class DocumentHandler {
     return vocab_id(value > INT64_MAX ? -1 : static_cast<int64_t>(value)) ||
            score(static_cast<double>(value)) || scalar(value);
   }
-  bool number_float(json::number_float_t value, const std::string&) { return score(value) || scalar(value); }
+  bool number_float(json::number_float_t value, const std::string& text) {
+    return score(score_of(text)) || scalar(value);
+  }
   bool binary(json::binary_t&) { return fail("binary data"); }
 
   bool string(std::string& value) {

@@ -4,8 +4,6 @@
 
 #include <utf8proc.h>
 
-#include "base/utf8.h"
-
 namespace rafter::text {
 
 const UnicodeAddition kUnicodeAdditions[] = {
@@ -68,40 +66,6 @@ CharClass classify_non_ascii(char32_t character) {
     default:
       return character == 0x85 ? kSpace : kOther;
   }
-}
-
-bool is_punctuation(char32_t character) {
-  if (character < 128)
-    return character > ' ' && character < 127 && (classify(character) & (kLetter | kNumber)) == 0;
-  switch (category_of(character)) {
-    case UTF8PROC_CATEGORY_PC:
-    case UTF8PROC_CATEGORY_PD:
-    case UTF8PROC_CATEGORY_PS:
-    case UTF8PROC_CATEGORY_PE:
-    case UTF8PROC_CATEGORY_PI:
-    case UTF8PROC_CATEGORY_PF:
-    case UTF8PROC_CATEGORY_PO:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool is_combining_mark(char32_t character) {
-  return character >= 0x300 && (classify_non_ascii(character) & kMark) != 0;
-}
-
-bool is_nonspacing_mark(char32_t character) {
-  return character >= 0x300 && category_of(character) == UTF8PROC_CATEGORY_MN;
-}
-
-void append_lowercase(char32_t character, std::string& out) {
-  if (character < 128) {
-    out += static_cast<char>(character >= 'A' && character <= 'Z' ? character - 'A' + 'a' : character);
-    return;
-  }
-  base::append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character))));
-  if (character == 0x130) out += "\u0307";  // the one letter whose lower case is two characters
 }
 
 bool is_word_character(char32_t character) {

@@ -51,7 +51,8 @@ inline bool is_numeric(char32_t character) {
 // numbers, connector punctuation, join controls, and circled or squared letters.
 bool is_word_character(char32_t character);
 
-// ASCII's 32 symbols, and P elsewhere.
+// The following as the `tokenizers` library has them, which takes them from older tables: see
+// text/unicode_vintage.cpp. ASCII's 32 symbols, and P elsewhere.
 bool is_punctuation(char32_t character);
 
 // M, and Mn.
