@@ -108,14 +108,15 @@ bool is_added(int64_t type, std::string_view content) {
 }
 
 base::Status read_vocabulary(const Metadata& metadata, const std::vector<std::string>& tokens,
-                             const std::vector<int64_t>& types, text::BpeSpec& spec) {
+                             const std::vector<int64_t>& types, text::TokenizerSpec& spec) {
+  auto& bpe = std::get<text::BpeSpec>(spec.model);
   if (tokens.size() > static_cast<size_t>(text::kMaxTokens)) {
     return metadata.bad("tokenizer.ggml.tokens",
                         fmt::format("{} tokens are more than any model has", tokens.size()));
   }
-  spec.pieces = tokens;
+  bpe.pieces = tokens;
   for (size_t id = 0; id < tokens.size(); ++id) {
-    if (types[id] == kUnused) spec.pieces[id].clear();
+    if (types[id] == kUnused) bpe.pieces[id].clear();
     if (tokens[id].empty() || types[id] == kUnused || !is_added(types[id], tokens[id])) continue;
     text::AddedToken added;
     added.id = static_cast<int32_t>(id);
@@ -129,13 +130,13 @@ base::Status read_vocabulary(const Metadata& metadata, const std::vector<std::st
     auto pair = text::split_merge(merge);
     if (!pair)
       return metadata.bad("tokenizer.ggml.merges", "an entry is not two pieces with a space between them");
-    spec.merges.push_back(std::move(*pair));
+    bpe.merges.push_back(std::move(*pair));
   }
-  spec.first_duplicate_merge_wins = true;
+  bpe.first_duplicate_merge_wins = true;
   return {};
 }
 
-base::Status read_pre_tokenizer(const Metadata& metadata, const SpecialIds& ids, text::BpeSpec& spec) {
+base::Status read_pre_tokenizer(const Metadata& metadata, const SpecialIds& ids, text::TokenizerSpec& spec) {
   RAFTER_ASSIGN(const std::string* name, metadata.string("tokenizer.ggml.pre"));
   auto found = text::pre_tokenizer_from_gguf_name(name != nullptr ? *name : "default");
   if (!found.ok()) {
@@ -145,7 +146,7 @@ base::Status read_pre_tokenizer(const Metadata& metadata, const SpecialIds& ids,
   }
   spec.pre_tokenizer = found->steps;
   spec.normalizer = found->normalizer;
-  spec.ignore_merges = found->ignore_merges;
+  std::get<text::BpeSpec>(spec.model).ignore_merges = found->ignore_merges;
   RAFTER_ASSIGN(const bool add_bos, metadata.boolean("tokenizer.ggml.add_bos_token", found->add_bos));
   RAFTER_ASSIGN(const bool add_eos, metadata.boolean("tokenizer.ggml.add_eos_token", false));
   if (add_bos && ids.bos) spec.prefix = {*ids.bos};
@@ -166,11 +167,12 @@ base::Result<text::Tokenizer> build_tokenizer(const format::Checkpoint& checkpoi
         fmt::format("the tokenizer model \"{}\" is not supported", model != nullptr ? *model : "none"),
         metadata.where("tokenizer.ggml.model"), "byte-level BPE (\"gpt2\") is"};
   }
-  text::BpeSpec spec;
+  text::TokenizerSpec spec;
+  spec.decoder = {text::ByteLevelDecoder{}};
   RAFTER_ASSIGN(const std::vector<int64_t> types, read_token_types(checkpoint, metadata, tokens.size()));
   RAFTER_TRY(read_vocabulary(metadata, tokens, types, spec));
   RAFTER_TRY(read_pre_tokenizer(metadata, ids, spec));
-  return text::Tokenizer::from_bpe(spec, checkpoint.path());
+  return text::Tokenizer::from_spec(spec, checkpoint.path());
 }
 
 }  // namespace

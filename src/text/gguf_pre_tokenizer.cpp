@@ -94,7 +94,7 @@ base::Result<GgufPreTokenizer> pre_tokenizer_from_gguf_name(std::string_view nam
     }
     GgufPreTokenizer result;
     result.steps = steps_of(entry.kind);
-    if (entry.normalizes) result.normalizer.push_back(NormalizerStep::nfc);
+    if (entry.normalizes) result.normalizer.push_back(NormalFormStep{NormalForm::nfc});
     result.ignore_merges = entry.ignore_merges;
     result.add_bos = entry.add_bos;
     return result;

@@ -1,0 +1,79 @@
+// Real vocabularies, and small ones of every kind, against the `tokenizers` library: encode and decode of over
+// 50,000 texts, byte for byte.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/vocabularies.h"
+#include "text/stream_decoder.h"
+
+namespace rafter::text {
+namespace {
+
+class Vocabularies : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(vocabularies_folder() + "/corpus.bin")) GTEST_SKIP() << kHowToMakeVocabularies;
+  }
+};
+
+base::Result<Tokenizer> load(const std::string& name) {
+  const std::string path = vocabularies_folder() + "/" + name + "/tokenizer.json";
+  return Tokenizer::from_json(file_content(path), name);
+}
+
+// A text or ids on one line, escaped.
+std::string shown(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+void report(const std::string& name, const VocabularyCase& expected, const VocabularyDifferences& differences,
+            const Tokenizer& tokenizer) {
+  constexpr size_t kShown = 5;
+  const std::vector<std::string>& texts = vocabulary_corpus();
+  for (size_t k = 0; k < std::min(kShown, differences.encodes.size()); ++k) {
+    const size_t i = differences.encodes[k];
+    const auto ids = tokenizer.encode(texts[i], false);
+    ADD_FAILURE() << name << ": ids of text " << i << " differ (" << differences.encodes.size()
+                  << " such): " << shown(texts[i]) << "\nhere: "
+                  << (ids.ok() ? nlohmann::json(*ids).dump() : ids.error().message());
+  }
+  for (size_t k = 0; k < std::min(kShown, differences.decodes_of_texts.size()); ++k) {
+    const size_t i = differences.decodes_of_texts[k];
+    ADD_FAILURE() << name << ": the decoded text " << i << " differs (" << differences.decodes_of_texts.size()
+                  << " such): " << shown(texts[i])
+                  << "\nhere: " << shown(tokenizer.decode(*tokenizer.encode(texts[i], false), false));
+  }
+  for (size_t k = 0; k < std::min(kShown, differences.decodes.size()); ++k) {
+    const VocabularyCase::Decode& decode = expected.decodes[differences.decodes[k]];
+    ADD_FAILURE() << name << ": decoded ids differ (" << differences.decodes.size()
+                  << " such): " << nlohmann::json(decode.ids).dump()
+                  << "\nhere: " << shown(tokenizer.decode(decode.ids, false));
+  }
+}
+
+TEST_F(Vocabularies, EveryOneEncodesAndDecodesAsTheLibrary) {
+  for (const std::string& name : vocabulary_names()) {
+    if (name.starts_with("spm")) continue;
+    SCOPED_TRACE(name);
+    const auto tokenizer = load(name);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message();
+    const VocabularyCase expected =
+        read_vocabulary_case(vocabularies_folder() + "/" + name + ".expected", vocabulary_corpus().size());
+    const VocabularyDifferences differences = compare_with(expected, *tokenizer);
+    EXPECT_GT(differences.compared, vocabulary_corpus().size() * 9 / 10);
+    report(name, expected, differences, *tokenizer);
+  }
+}
+
+TEST_F(Vocabularies, AllThatAreNamedAreThere) {
+  const std::vector<std::string> names = vocabulary_names();
+  for (const char* name : {"gemma3", "llama3", "qwen3", "gpt4o", "qwen35", "smollm2", "llama2", "deepseek_v3"}) {
+    EXPECT_TRUE(std::binary_search(names.begin(), names.end(), name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace rafter::text
