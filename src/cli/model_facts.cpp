@@ -153,6 +153,7 @@ base::Result<store::ModelRecord> read_model_facts(const store::FoundModel& found
   record.architecture = architecture_of(checkpoint);
   record.quantization = quantization_summary(checkpoint);
   record.bytes = checkpoint.file_bytes();
+  for (const base::MappedFile& file : checkpoint.files()) record.weight_files.push_back(file.path());
   record.revision = revision_of(found.path);
   record.capabilities = capabilities_of(checkpoint);
   if (auto model = model::load_model(checkpoint); model.ok()) {

@@ -37,7 +37,11 @@ std::vector<std::string> words_of(const std::string& text) {
 Row row_of(const store::ModelRecord& record) {
   std::string architecture = record.architecture;
   if (!record.supported) architecture += " (unsupported)";
-  if (record.missing) architecture += " (missing)";
+  const size_t files = record.missing ? store::missing_files(record).size() : 0;
+  if (record.missing) {
+    architecture += files > 0 ? fmt::format(" ({} of {} files missing)", files, record.weight_files.size())
+                              : std::string(" (missing)");
+  }
   return {joined(record.aliases),
           record.name,
           architecture,
@@ -77,20 +81,22 @@ std::string model_table(const std::vector<store::ModelRecord>& records) {
 std::string model_json(const std::vector<store::ModelRecord>& records) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const store::ModelRecord& record : records) {
-    list.push_back({{"name", record.name},
-                    {"aliases", record.aliases},
-                    {"path", record.path},
-                    {"container", record.container},
-                    {"architecture", record.architecture},
-                    {"supported", record.supported},
-                    {"quantization", record.quantization},
-                    {"parameters", record.parameters},
-                    {"bytes", record.bytes},
-                    {"context", record.context},
-                    {"capabilities", words_of(record.capabilities)},
-                    {"revision", record.revision},
-                    {"added_at", record.added_at},
-                    {"missing", record.missing}});
+    list.push_back(
+        {{"name", record.name},
+         {"aliases", record.aliases},
+         {"path", record.path},
+         {"container", record.container},
+         {"architecture", record.architecture},
+         {"supported", record.supported},
+         {"quantization", record.quantization},
+         {"parameters", record.parameters},
+         {"bytes", record.bytes},
+         {"context", record.context},
+         {"capabilities", words_of(record.capabilities)},
+         {"revision", record.revision},
+         {"added_at", record.added_at},
+         {"missing_files", record.missing ? store::missing_files(record) : std::vector<std::string>()},
+         {"missing", record.missing}});
   }
   return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -24,6 +24,10 @@ constexpr const char* kMigrations[] = {
     // 2: which revision it is, and what it can do
     "ALTER TABLE models ADD COLUMN revision TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE models ADD COLUMN capabilities TEXT NOT NULL DEFAULT '';",
+    // 3: the weight files that it needs
+    "CREATE TABLE weight_files ("
+    "  path TEXT NOT NULL REFERENCES models(path) ON DELETE CASCADE, file TEXT NOT NULL,"
+    "  PRIMARY KEY (path, file)) STRICT;",
 };
 
 constexpr const char* kColumns =
@@ -96,6 +100,15 @@ base::Status check_alias(const std::string& alias) {
 
 }  // namespace
 
+std::vector<std::string> missing_files(const ModelRecord& record) {
+  std::vector<std::string> missing;
+  for (const std::string& file : record.weight_files) {
+    std::error_code failed;
+    if (!std::filesystem::exists(file, failed)) missing.push_back(file);
+  }
+  return missing;
+}
+
 struct ModelRegistry::Impl {
   std::string path;
   std::unique_ptr<SQLite::Database> database;
@@ -118,6 +131,7 @@ base::Result<ModelRegistry> ModelRegistry::open_default() {
 
 base::Status ModelRegistry::put(const ModelRecord& record) {
   return guarded(impl_->path, [&]() -> base::Status {
+    SQLite::Transaction transaction(*impl_->database, SQLite::TransactionBehavior::IMMEDIATE);
     SQLite::Statement insert(
         *impl_->database,
         fmt::format(
@@ -134,6 +148,16 @@ base::Status ModelRegistry::put(const ModelRecord& record) {
                  record.added_at != 0 ? record.added_at : static_cast<int64_t>(std::time(nullptr)),
                  record.revision, record.capabilities);
     insert.exec();
+    SQLite::Statement forget(*impl_->database, "DELETE FROM weight_files WHERE path = ?");
+    SQLite::bind(forget, record.path);
+    forget.exec();
+    SQLite::Statement add(*impl_->database, "INSERT OR IGNORE INTO weight_files (path, file) VALUES (?, ?)");
+    for (const std::string& file : record.weight_files) {
+      add.reset();
+      SQLite::bind(add, record.path, file);
+      add.exec();
+    }
+    transaction.commit();
     return {};
   });
 }
@@ -166,24 +190,28 @@ base::Result<std::vector<ModelRecord>> ModelRegistry::list() const {
     SQLite::Statement rows(*impl_->database,
                            fmt::format("SELECT {} FROM models ORDER BY name, path", kColumns));
     SQLite::Statement aliases(*impl_->database, "SELECT alias FROM aliases WHERE path = ? ORDER BY alias");
+    SQLite::Statement files(*impl_->database, "SELECT file FROM weight_files WHERE path = ? ORDER BY file");
     while (rows.executeStep()) {
       records.push_back(record_of(rows));
       aliases.reset();
       aliases.bind(1, records.back().path);
       while (aliases.executeStep()) records.back().aliases.push_back(aliases.getColumn(0).getString());
+      files.reset();
+      files.bind(1, records.back().path);
+      while (files.executeStep()) records.back().weight_files.push_back(files.getColumn(0).getString());
     }
     return records;
   });
 }
 
-base::Result<ModelRecord> ModelRegistry::find(const std::string& query) const {
+base::Result<ModelRecord> ModelRegistry::find(const std::string& query, bool with_missing) const {
   RAFTER_ASSIGN(const std::vector<ModelRecord> records, list());
   if (query.empty()) return not_found(query);
   const std::string path = normalized_path(query), wanted = lowercase(query);
   std::vector<const ModelRecord*> same_name, containing;
   const ModelRecord* by_alias = nullptr;
   for (const ModelRecord& record : records) {
-    if (record.missing) continue;
+    if (record.missing && !with_missing) continue;
     if (record.path == path || record.path == query) return record;
     bool contains = lowercase(record.name).find(wanted) != std::string::npos;
     for (const std::string& alias : record.aliases) {
@@ -208,12 +236,13 @@ base::Result<int> ModelRegistry::reap_missing() {
     for (const ModelRecord& record : records) {
       std::error_code failed;
       const bool gone = !std::filesystem::exists(record.path, failed);
+      const bool missing = gone || !missing_files(record).empty();
       if (gone && record.aliases.empty()) {
         RAFTER_TRY(remove(record.path));
         ++forgotten;
-      } else if (gone != record.missing) {
+      } else if (missing != record.missing) {
         SQLite::Statement mark(*impl_->database, "UPDATE models SET missing = ? WHERE path = ?");
-        SQLite::bind(mark, gone ? 1 : 0, record.path);
+        SQLite::bind(mark, missing ? 1 : 0, record.path);
         mark.exec();
       }
     }
