@@ -11,6 +11,8 @@ expected values (safetensors), for T = prompt + 64 tokens over a vocabulary of V
     witness     f32 [T, V]   transformers in bf16 on the same weights: what bf16 arithmetic costs
     hidden_in   f32 [P, H]   the input of layer 0 for the P prompt tokens
     hidden_out  f32 [P, H]   its output
+    embedding   f32 [H]      the last token's state after the final norm, scaled to length 1
+    perplexity  f32 [2]      what mlx-lm is compared on: its perplexity of the tokens in windows of 25, and the error
     router_margin  f32 [T]   mixtures only: by how much the last chosen expert beats the first left out
 
 A second run with unchanged scripts, pins and text returns at once.
@@ -105,6 +107,7 @@ class FixtureWriter:
         """
         import checks
         import expand
+        import mlx_model
         import numpy as np
         import truth
         from safetensors.numpy import save_file
@@ -113,14 +116,15 @@ class FixtureWriter:
         stored = expand.read(path)
         checks.check_expanded(name, format_of, stored, self.weights)
         truth.set_weights(self.model, stored)
-        logits, hidden_in, hidden_out = truth.forward(self.model, self.tokens)
-        witness, _, _ = truth.forward(truth.bf16_copy(self.model), self.tokens)
-        embedding = stored["model.embed_tokens.weight"][self.tokens]
-        checks.require((hidden_in == embedding).all(), f"{name}: layer 0 does not start from the embedding")
+        logits, hidden_in, hidden_out, embedding = truth.forward(self.model, self.tokens)
+        witness, _, _, _ = truth.forward(truth.bf16_copy(self.model), self.tokens)
+        looked_up = stored["model.embed_tokens.weight"][self.tokens]
+        checks.require((hidden_in == looked_up).all(), f"{name}: layer 0 does not start from the embedding")
         figures = checks.check_outputs(name, logits, witness, "num_experts" in self.fixture.config)
         second = self.second_truth(path, format_name, stored)
         if second is not None:
             figures["mlx_lm_relative_delta"] = checks.check_second_truth(name, second, logits)
+            perplexity = mlx_model.perplexity(self.fixture, path, stored, self.tokens, format_name)
         expected = self.folder / "truth" / f"{path.stem}.safetensors"
         expected.parent.mkdir(exist_ok=True)
         values = {
@@ -130,7 +134,10 @@ class FixtureWriter:
             "witness": witness,
             "hidden_in": hidden_in[:PROMPT],
             "hidden_out": hidden_out[:PROMPT],
+            "embedding": embedding,
         }
+        if second is not None:
+            values["perplexity"] = np.array(perplexity, dtype=np.float32)
         if "num_experts" in self.fixture.config:
             values["router_margin"] = truth.router_margins(self.model, self.tokens)
         save_file({key: np.ascontiguousarray(value) for key, value in values.items()}, expected)

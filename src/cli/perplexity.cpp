@@ -80,8 +80,8 @@ void print_json(const PerplexityFlags& flags, const std::string& name, size_t wi
   if (!flags.against.empty()) {
     const lab::KlFigures& kl = comparison.kl;
     json["reference"] = json_of(comparison.reference);
-    json["kl"] = {{"mean", kl.mean}, {"p50", kl.p50},         {"p90", kl.p90},
-                  {"p99", kl.p99},   {"max", kl.largest},     {"same_choice", kl.same_choice}};
+    json["kl"] = {{"mean", kl.mean}, {"p50", kl.p50},     {"p90", kl.p90},
+                  {"p99", kl.p99},   {"max", kl.largest}, {"same_choice", kl.same_choice}};
   }
   std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }
@@ -95,9 +95,10 @@ void print_text(const PerplexityFlags& flags, const std::string& name, const lab
   if (flags.against.empty()) return;
   line("reference", comparison.reference);
   const lab::KlFigures& kl = comparison.kl;
-  std::cout << fmt::format("KL(reference || model): mean {:.3g}, half below {:.3g}, 90 % {:.3g}, 99 % {:.3g}, "
-                           "largest {:.3g}; same choice {:.2f} %\n",
-                           kl.mean, kl.p50, kl.p90, kl.p99, kl.largest, 100 * kl.same_choice);
+  std::cout << fmt::format(
+      "KL(reference || model): mean {:.3g}, half below {:.3g}, 90 % {:.3g}, 99 % {:.3g}, "
+      "largest {:.3g}; same choice {:.2f} %\n",
+      kl.mean, kl.p50, kl.p90, kl.p99, kl.largest, 100 * kl.same_choice);
 }
 
 base::Status run(PerplexityFlags flags) {
@@ -120,13 +121,13 @@ base::Status run(PerplexityFlags flags) {
   }
   std::optional<ProgressBar> bar;
   int64_t drawn = 0;
-  const auto comparison = lab::measure_perplexity_blocking(
-      *model.engine, reference.get(), windows, [&](int64_t done, int64_t total) {
-        if (!bar) bar.emplace("measuring", total);
-        bar->advance(done - drawn);
-        drawn = done;
-        return interrupt.check();
-      });
+  const auto comparison = lab::measure_perplexity_blocking(*model.engine, reference.get(), windows,
+                                                           [&](int64_t done, int64_t total) {
+                                                             if (!bar) bar.emplace("measuring", total);
+                                                             bar->advance(done - drawn);
+                                                             drawn = done;
+                                                             return interrupt.check();
+                                                           });
   bar.reset();
   if (!comparison.ok()) return comparison.error();
   flags.json ? print_json(flags, model.name, windows.size(), *comparison)
@@ -161,11 +162,12 @@ Action define(CLI::App& app) {
 
 }  // namespace
 
-const Verb kPerplexityVerb{"perplexity", "how well a model predicts a text, and KL against another",
-                           "  rafter perplexity smollm2 --data book.txt\n"
-                           "  rafter perplexity llama-4bit --data book.txt --kl-against llama-bf16\n"
-                           "  rafter perplexity smollm2 --data book.txt --kl-against smollm2 --against-precise\n"
-                           "  rafter perplexity smollm2 --data book.txt --json | jq .perplexity\n",
-                           define};
+const Verb kPerplexityVerb{
+    "perplexity", "how well a model predicts a text, and KL against another",
+    "  rafter perplexity smollm2 --data book.txt\n"
+    "  rafter perplexity llama-4bit --data book.txt --kl-against llama-bf16\n"
+    "  rafter perplexity smollm2 --data book.txt --kl-against smollm2 --against-precise\n"
+    "  rafter perplexity smollm2 --data book.txt --json | jq .perplexity\n",
+    define};
 
 }  // namespace rafter::cli

@@ -26,7 +26,7 @@ struct Verb {
 };
 
 extern const Verb kGenerateVerb, kChatVerb, kGetVerb, kModelsVerb, kScanVerb, kAddVerb, kGcVerb, kRenderVerb,
-    kPlanVerb, kRooflineVerb, kSynthVerb;
+    kPlanVerb, kRooflineVerb, kPerplexityVerb, kEmbedVerb, kSynthVerb;
 
 // In the order of the overview.
 std::span<const Verb* const> verbs();

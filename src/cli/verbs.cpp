@@ -3,9 +3,9 @@
 namespace rafter::cli {
 
 std::span<const Verb* const> verbs() {
-  static constexpr const Verb* kVerbs[] = {&kGenerateVerb, &kChatVerb,     &kGetVerb,  &kModelsVerb,
-                                           &kScanVerb,     &kAddVerb,      &kGcVerb,   &kRenderVerb,
-                                           &kPlanVerb,     &kRooflineVerb, &kSynthVerb};
+  static constexpr const Verb* kVerbs[] = {
+      &kGenerateVerb, &kChatVerb, &kGetVerb,      &kModelsVerb,     &kScanVerb,  &kAddVerb,  &kGcVerb,
+      &kRenderVerb,   &kPlanVerb, &kRooflineVerb, &kPerplexityVerb, &kEmbedVerb, &kSynthVerb};
   return kVerbs;
 }
 

@@ -205,6 +205,7 @@ base::Result<HostExecutor::Bound*> Engine::Impl::bucket_for(int64_t rows) {
   emit.precision =
       options.precise ? kernels::MatmulPrecision::fp32_inputs : kernels::MatmulPrecision::bf16_inputs;
   emit.context = options.context_limit;
+  emit.head = options.head;
   emit.taps.insert(options.taps.begin(), options.taps.end());
   plan::Emitter emitter(emit);
   model->emit(emitter);
@@ -290,8 +291,9 @@ std::span<const float> Engine::tap(const std::string& name) const {
   const plan::Plan& plan = e.last->plan();
   auto found = plan.taps.find(name);
   RAFTER_CHECK(found != plan.taps.end(), "no tap {}", name);
-  return {e.last->data(found->second),
-          static_cast<size_t>(e.block->input.rows * plan.info(found->second).width)};
+  const bool on_wanted = plan.info(found->second).rows == plan::RowSpace::wanted;
+  const int64_t rows = on_wanted ? e.block->input.wanted_rows : e.block->input.rows;
+  return {e.last->data(found->second), static_cast<size_t>(rows * plan.info(found->second).width)};
 }
 
 const model::Model& Engine::model() const { return *impl_->model; }

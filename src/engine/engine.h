@@ -36,6 +36,7 @@ struct EngineOptions {
   int64_t cache_bytes = 0;    // cap of the block store; 0: a share of the machine's memory
   int max_sequences = 64;
   int row_capacity = 512;         // most rows in one step; rounded up to a power of two
+  bool head = true;               // false: steps end at the final norm and leave no logits
   std::vector<std::string> taps;  // values to keep readable after each step: "layer.3.hidden"
 };
 
@@ -89,7 +90,8 @@ class Engine {
   // Steps from here on write where their time went into `profile`, until this is called with null.
   void set_profile(StepProfile* profile);
 
-  // A tapped value [rows of the last step, width]; the options must name it.
+  // A tapped value [rows of the last step, width] ("final_norm": only the rows that wanted logits); the
+  // options must name it.
   std::span<const float> tap(const std::string& name) const;
 
   // The plan of the bucket that holds `rows`, as bound; owned by the engine.

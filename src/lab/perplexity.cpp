@@ -88,7 +88,8 @@ class Measurement {
       const int64_t end = std::min(begin + rows, last);
       RAFTER_TRY(step(model_, sequence.id(), window, begin, end));
       if (reference_ != nullptr) RAFTER_TRY(step(*reference_, other.id(), window, begin, end));
-      for (int64_t t = begin; t < end; ++t) add(static_cast<int>(t - begin), window[static_cast<size_t>(t + 1)]);
+      for (int64_t t = begin; t < end; ++t)
+        add(static_cast<int>(t - begin), window[static_cast<size_t>(t + 1)]);
       RAFTER_TRY(done(end - begin));
     }
     return {};
