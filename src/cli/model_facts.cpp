@@ -160,6 +160,7 @@ base::Result<store::ModelRecord> read_model_facts(const store::FoundModel& found
     record.parameters = (*model)->info().parameters;
     record.context = (*model)->info().max_positions;
   } else {
+    RAFTER_TRY(checkpoint.check_not_truncated());  // says nothing of the model
     record.supported = false;
     record.parameters = count_elements(checkpoint);
   }

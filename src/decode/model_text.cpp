@@ -46,6 +46,7 @@ base::Result<ModelText> ModelText::from_checkpoint(const format::Checkpoint& che
   const bool is_gguf = checkpoint.container() == format::Container::gguf;
   RAFTER_ASSIGN(TextSources sources,
                 is_gguf ? text_sources_of_gguf(checkpoint) : text_sources_of_folder(checkpoint));
+  RAFTER_TRY(checkpoint.check_not_cut());  // token types and scores were read from the mapping
   base::Result<text::ChatTemplate> chat_template = parse_template(sources);
   return ModelText(std::move(sources), std::move(chat_template));
 }
