@@ -25,7 +25,8 @@ struct Verb {
   Action (*define)(CLI::App& app);
 };
 
-extern const Verb kGenerateVerb, kChatVerb, kPlanVerb, kSynthVerb, kModelsVerb, kScanVerb, kAddVerb;
+extern const Verb kGenerateVerb, kChatVerb, kPlanVerb, kSynthVerb, kModelsVerb, kScanVerb, kAddVerb,
+    kTokenizeVerb, kDetokenizeVerb;
 
 // In the order of the overview.
 std::span<const Verb* const> verbs();

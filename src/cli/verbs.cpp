@@ -3,8 +3,9 @@
 namespace rafter::cli {
 
 std::span<const Verb* const> verbs() {
-  static constexpr const Verb* kVerbs[] = {&kGenerateVerb, &kChatVerb, &kModelsVerb, &kScanVerb,
-                                           &kAddVerb,      &kPlanVerb, &kSynthVerb};
+  static constexpr const Verb* kVerbs[] = {&kGenerateVerb,   &kChatVerb, &kModelsVerb,
+                                           &kScanVerb,       &kAddVerb,  &kTokenizeVerb,
+                                           &kDetokenizeVerb, &kPlanVerb, &kSynthVerb};
   return kVerbs;
 }
 

@@ -135,6 +135,7 @@ struct UnigramSpec {
   std::vector<double> scores;  // [id], log probabilities
   std::optional<int32_t> unknown_id;
   bool byte_fallback = false;
+  std::vector<bool> is_text;  // [id], whether text can become the piece; empty: all of them
 };
 
 // The longest piece first, from the left.
