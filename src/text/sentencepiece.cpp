@@ -144,9 +144,9 @@ Result<SentencePieceModel> parse_sentencepiece(std::string_view bytes, const std
 
 TokenizerSpec spec_of_sentencepiece(const SentencePieceModel& model, bool add_bos, bool add_eos) {
   TokenizerSpec spec;
-  if (!model.charsmap.empty()) spec.normalizer.emplace_back(PrecompiledStep{model.charsmap});
+  if (!model.charsmap.empty()) spec.normalizer.emplace_back(PrecompiledStep{model.charsmap, true});
   if (model.remove_extra_spaces) {
-    spec.normalizer.emplace_back(StripSpaceStep{true, true});
+    spec.normalizer.emplace_back(ReplaceStep{"\\A +| +\\z", true, ""});
     spec.normalizer.emplace_back(ReplaceStep{" {2,}", true, " "});
   }
   if (model.add_space_prefix) spec.normalizer.emplace_back(PrependStep{" "});

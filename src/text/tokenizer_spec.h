@@ -48,6 +48,7 @@ struct PrependStep {  // in front of what is not empty
 };
 struct PrecompiledStep {  // SentencePiece's rules, as text/precompiled_charsmap.h reads them
   std::string charsmap;
+  bool by_longest = false;  // as SentencePiece itself applies them, not as the `tokenizers` library does
 };
 struct ByteAlphabetStep {};  // bytes become the characters of the byte-level alphabet
 struct BertNormalizerStep {

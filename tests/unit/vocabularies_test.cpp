@@ -65,7 +65,7 @@ TEST_F(Vocabularies, EveryOneEncodesAndDecodesAsTheLibrary) {
     const VocabularyCase expected =
         read_vocabulary_case(vocabularies_folder() + "/" + name + ".expected", vocabulary_corpus().size());
     const VocabularyDifferences differences = compare_with(expected, *tokenizer);
-    EXPECT_GT(differences.compared, vocabulary_corpus().size() * 9 / 10);
+    EXPECT_GT(differences.compared, vocabulary_corpus().size() * 3 / 4);
     report(name, expected, differences, *tokenizer);
   }
 }
