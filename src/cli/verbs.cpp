@@ -3,9 +3,10 @@
 namespace rafter::cli {
 
 std::span<const Verb* const> verbs() {
-  static constexpr const Verb* kVerbs[] = {
-      &kGenerateVerb, &kChatVerb, &kGetVerb,      &kModelsVerb,     &kScanVerb,  &kAddVerb,  &kGcVerb,
-      &kRenderVerb,   &kPlanVerb, &kRooflineVerb, &kPerplexityVerb, &kEmbedVerb, &kSynthVerb};
+  static constexpr const Verb* kVerbs[] = {&kGenerateVerb,   &kChatVerb,       &kEmbedVerb,  &kGetVerb,
+                                           &kModelsVerb,     &kScanVerb,       &kAddVerb,    &kGcVerb,
+                                           &kTokenizeVerb,   &kDetokenizeVerb, &kRenderVerb, &kPlanVerb,
+                                           &kPerplexityVerb, &kRooflineVerb,   &kSynthVerb};
   return kVerbs;
 }
 

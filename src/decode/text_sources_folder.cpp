@@ -108,8 +108,10 @@ base::Result<text::Tokenizer> read_tokenizer(const format::Checkpoint& checkpoin
   RAFTER_ASSIGN(const std::optional<std::string> text, checkpoint.sidecar("tokenizer.json"));
   const std::string file = checkpoint.path() + "/tokenizer.json";
   if (text) return text::Tokenizer::from_json(*text, file);
+  RAFTER_ASSIGN(const std::optional<std::string> pieces, checkpoint.sidecar("tokenizer.model"));
+  if (pieces) return text::Tokenizer::from_sentencepiece(*pieces, checkpoint.path() + "/tokenizer.model");
   return base::Error{base::ErrorCode::not_found, "the file is missing", file,
-                     "only tokenizers in this form are read; the model's page may offer it"};
+                     "nor is there a tokenizer.model; the model's page may offer one of them"};
 }
 
 }  // namespace

@@ -116,10 +116,9 @@ class Application {
     take_scratch();
     return {};
   }
-  Status operator()(const PrecompiledCharsmap& map) {
-    scratch_ = map.apply(result_.text);
+  void apply_rules(const PrecompiledCharsmap& map, bool by_longest) {
+    scratch_ = by_longest ? map.apply_longest(result_.text) : map.apply(result_.text);
     take_scratch();
-    return {};
   }
   Status operator()(const ByteAlphabetStep&) {
     scratch_ = bytes_to_alphabet(result_.text);
@@ -187,7 +186,7 @@ Result<Normalizer> Normalizer::compile(const std::vector<NormalizerStep>& steps,
       normalizer.steps_.emplace_back(Replace{std::move(pattern), replace->content});
     } else if (const auto* precompiled = std::get_if<PrecompiledStep>(&step)) {
       RAFTER_ASSIGN(PrecompiledCharsmap map, PrecompiledCharsmap::parse(precompiled->charsmap, where));
-      normalizer.steps_.emplace_back(std::move(map));
+      normalizer.steps_.emplace_back(Rules{std::move(map), precompiled->by_longest});
     } else {
       std::visit(
           [&](const auto& plain) {
@@ -209,11 +208,13 @@ Status Normalizer::apply(std::string_view text, NormalizedText& result) const {
       std::vector<TextSpan> matches;
       RAFTER_TRY(replacement->pattern.find_all(result.text, matches));
       RAFTER_TRY(apply.replace(matches, replacement->content));
+    } else if (const auto* rules = std::get_if<Rules>(&step)) {
+      apply.apply_rules(rules->map, rules->by_longest);
     } else {
       RAFTER_TRY(std::visit(
           [&](const auto& plain) -> Status {
             using Plain = std::decay_t<decltype(plain)>;
-            if constexpr (std::is_same_v<Plain, Replace>) {
+            if constexpr (std::is_same_v<Plain, Replace> || std::is_same_v<Plain, Rules>) {
               return {};
             } else {
               return apply(plain);

@@ -33,8 +33,12 @@ class Normalizer {
     Pattern pattern;
     std::string content;
   };
+  struct Rules {
+    PrecompiledCharsmap map;
+    bool by_longest;
+  };
   using Step = std::variant<NormalFormStep, LowercaseStep, StripAccentsStep, StripSpaceStep, NmtStep, Replace,
-                            PrependStep, PrecompiledCharsmap, ByteAlphabetStep, BertNormalizerStep>;
+                            PrependStep, Rules, ByteAlphabetStep, BertNormalizerStep>;
 
   std::vector<Step> steps_;
 };

@@ -16,7 +16,8 @@ struct Stretch {
 
 }  // namespace
 
-base::Result<PieceTrie> PieceTrie::build(const TextVocabulary& vocabulary, const std::string& where) {
+base::Result<PieceTrie> PieceTrie::build(const TextVocabulary& vocabulary, const std::vector<bool>& is_text,
+                                         const std::string& where) {
   std::vector<int32_t> sorted;
   for (int32_t id = 0; id < vocabulary.size(); ++id) {
     const std::string_view piece = vocabulary[id];
@@ -26,7 +27,8 @@ base::Result<PieceTrie> PieceTrie::build(const TextVocabulary& vocabulary, const
           fmt::format("piece {} has {} bytes; at most {} are supported", id, piece.size(), kLongestPiece),
           where, ""};
     }
-    if (!piece.empty() && vocabulary.find(piece) == id) sorted.push_back(id);
+    const bool is_wanted = is_text.empty() || is_text[static_cast<size_t>(id)];
+    if (is_wanted && !piece.empty() && vocabulary.find(piece) == id) sorted.push_back(id);
   }
   std::sort(sorted.begin(), sorted.end(),
             [&](int32_t a, int32_t b) { return vocabulary[a] < vocabulary[b]; });

@@ -16,7 +16,9 @@ class PieceTrie {
   // Longer pieces are refused: their length bounds the steps per byte of text.
   static constexpr size_t kLongestPiece = 1024;
 
-  static base::Result<PieceTrie> build(const TextVocabulary& vocabulary, const std::string& where);
+  // `is_text` [id]: which pieces to have; empty: all.
+  static base::Result<PieceTrie> build(const TextVocabulary& vocabulary, const std::vector<bool>& is_text,
+                                       const std::string& where);
 
   // Calls visit(length, id) for every piece at the start of `text`, shortest first.
   template <typename Visit>

@@ -69,11 +69,12 @@ base::Result<PrecompiledCharsmap> PrecompiledCharsmap::parse(std::string_view by
   return map;
 }
 
-std::optional<std::string_view> PrecompiledCharsmap::replacement_of(std::string_view text) const {
+std::optional<PrecompiledCharsmap::Match> PrecompiledCharsmap::find(std::string_view text,
+                                                                    bool longest) const {
+  std::optional<Match> best;
   size_t node = offset_of(units_[0]);
-  for (const char character : text) {
-    const auto byte = static_cast<uint8_t>(character);
-    if (byte == 0) break;
+  for (size_t at = 0; at < text.size() && text[at] != 0; ++at) {
+    const auto byte = static_cast<uint8_t>(text[at]);
     node ^= byte;
     if (node >= units_.size() || label_of(units_[node]) != byte) break;
     const uint32_t unit = units_[node];
@@ -81,15 +82,28 @@ std::optional<std::string_view> PrecompiledCharsmap::replacement_of(std::string_
     if (node >= units_.size()) break;
     if (!has_leaf(unit)) continue;
     const size_t begin = value_of(units_[node]);
-    if (begin > replacements_.size()) return std::nullopt;
-    // A hostile array may point into the middle of a character.
-    if (begin < replacements_.size() && (static_cast<uint8_t>(replacements_[begin]) & 0xC0) == 0x80) {
-      return std::nullopt;
-    }
+    // A hostile array may point anywhere, also into the middle of a character, and end entries there.
+    const auto is_inside = [](std::string_view bytes, size_t position) {
+      return position < bytes.size() && (static_cast<uint8_t>(bytes[position]) & 0xC0) == 0x80;
+    };
+    if (begin > replacements_.size() || is_inside(replacements_, begin) || is_inside(text, at + 1)) continue;
     const std::string_view rest = std::string_view(replacements_).substr(begin);
-    return rest.substr(0, rest.find('\0'));
+    best = Match{rest.substr(0, rest.find('\0')), at + 1};
+    if (!longest) break;
   }
-  return std::nullopt;
+  return best;
+}
+
+std::string PrecompiledCharsmap::apply_longest(std::string_view text) const {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::optional<Match> match = find(text, true);
+    const size_t length = match ? match->length : char_at(text, 0).length;
+    out += match ? match->replacement : text.substr(0, length);
+    text.remove_prefix(length);
+  }
+  return out;
 }
 
 std::string PrecompiledCharsmap::apply(std::string_view text) const {

@@ -23,9 +23,20 @@ class PrecompiledCharsmap {
   // character by character. `text` is valid UTF-8.
   std::string apply(std::string_view text) const;
 
+  // As SentencePiece itself does: from left to right, the longest entry that the rest begins with.
+  std::string apply_longest(std::string_view text) const;
+
  private:
-  // The replacement of the shortest entry that `text` begins with.
-  std::optional<std::string_view> replacement_of(std::string_view text) const;
+  struct Match {
+    std::string_view replacement;
+    size_t length;  // bytes of the entry
+  };
+  // The shortest or the longest entry that `text` begins with.
+  std::optional<Match> find(std::string_view text, bool longest) const;
+  std::optional<std::string_view> replacement_of(std::string_view text) const {
+    const std::optional<Match> match = find(text, false);
+    return match ? std::optional(match->replacement) : std::nullopt;
+  }
 
   std::vector<uint32_t> units_;
   std::string replacements_;

@@ -26,6 +26,10 @@ class Tokenizer {
   // known is an error (unsupported) that names it.
   static base::Result<Tokenizer> from_json(std::string_view json, const std::string& where);
 
+  // From the content of a tokenizer.model, SentencePiece's own file. It does not say what to put around a
+  // text: the beginning-of-text token if there is one, as Llama's and Gemma's tokenizers do.
+  static base::Result<Tokenizer> from_sentencepiece(std::string_view bytes, const std::string& where);
+
   static base::Result<Tokenizer> from_spec(const TokenizerSpec& spec, const std::string& where);
 
   // The ids of a text. Malformed UTF-8 is read as U+FFFD, one per maximal subpart. `add_special` puts the

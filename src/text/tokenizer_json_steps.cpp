@@ -96,7 +96,7 @@ Result<NormalizerStep> read_normalizer_step(const JsonPlace& component) {
     RAFTER_ASSIGN(const std::string text, component.text("precompiled_charsmap", ""));
     std::optional<std::string> bytes = decode_base64(text);
     if (!bytes) return component["precompiled_charsmap"].invalid("not base64");
-    return NormalizerStep(PrecompiledStep{std::move(*bytes)});
+    return NormalizerStep(PrecompiledStep{std::move(*bytes), false});
   }
   if (type == "BertNormalizer") {
     BertNormalizerStep step;

@@ -48,6 +48,7 @@ struct PrependStep {  // in front of what is not empty
 };
 struct PrecompiledStep {  // SentencePiece's rules, as text/precompiled_charsmap.h reads them
   std::string charsmap;
+  bool by_longest = false;  // as SentencePiece itself applies them, not as the `tokenizers` library does
 };
 struct ByteAlphabetStep {};  // bytes become the characters of the byte-level alphabet
 struct BertNormalizerStep {
@@ -135,6 +136,7 @@ struct UnigramSpec {
   std::vector<double> scores;  // [id], log probabilities
   std::optional<int32_t> unknown_id;
   bool byte_fallback = false;
+  std::vector<bool> is_text;  // [id], whether text can become the piece; empty: all of them
 };
 
 // The longest piece first, from the left.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,14 @@ using base::Result;
 constexpr double kUnknownPenalty = 10;
 constexpr uint32_t kNotReached = UINT32_MAX;
 constexpr size_t kLongestWord = 256 << 20;  // a node takes 16 bytes per byte
+
+double lowest_score(const UnigramSpec& spec) {
+  double lowest = std::numeric_limits<double>::infinity();
+  for (size_t id = 0; id < spec.scores.size(); ++id) {
+    if (spec.is_text.empty() || spec.is_text[id]) lowest = std::min(lowest, spec.scores[id]);
+  }
+  return lowest;
+}
 
 }  // namespace
 
@@ -39,7 +48,7 @@ Result<UnigramModel> UnigramModel::build(const UnigramSpec& spec, const std::str
     return Error{ErrorCode::invalid_data,
                  fmt::format("the unknown id {} is not in the vocabulary", *spec.unknown_id), where, ""};
   }
-  RAFTER_ASSIGN(PieceTrie trie, PieceTrie::build(vocabulary, where));
+  RAFTER_ASSIGN(PieceTrie trie, PieceTrie::build(vocabulary, spec.is_text, where));
   return UnigramModel(std::move(vocabulary), std::move(trie), spec);
 }
 
@@ -47,7 +56,7 @@ UnigramModel::UnigramModel(TextVocabulary vocabulary, PieceTrie trie, const Unig
     : vocabulary_(std::move(vocabulary)),
       trie_(std::move(trie)),
       scores_(spec.scores),
-      unknown_score_(*std::min_element(scores_.begin(), scores_.end()) - kUnknownPenalty),
+      unknown_score_(lowest_score(spec) - kUnknownPenalty),
       unknown_id_(spec.unknown_id) {
   if (spec.byte_fallback) bytes_.emplace(vocabulary_);
 }

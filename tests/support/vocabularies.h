@@ -1,6 +1,8 @@
-// Reads the texts and expected results that oracle/tokenizer_vocabularies.py writes; see there for the format.
+// Reads the texts and expected results that oracle/tokenizer_vocabularies.py writes; see there for the
+// format.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -22,7 +24,8 @@ inline std::string vocabularies_folder() {
   const char* other = std::getenv("RAFTER_VOCABULARIES");
   return other != nullptr ? other : RAFTER_SOURCE_DIR "/build/oracle/vocabularies";
 }
-inline constexpr const char* kHowToMakeVocabularies = "there is no build/oracle/vocabularies: run make oracle";
+inline constexpr const char* kHowToMakeVocabularies =
+    "there is no build/oracle/vocabularies: run make oracle";
 
 inline std::string file_content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -59,7 +62,8 @@ inline uint32_t crc_of(std::string_view bytes) {
     std::array<uint32_t, 256> entries{};
     for (uint32_t i = 0; i < 256; ++i) {
       entries[i] = i;
-      for (int bit = 0; bit < 8; ++bit) entries[i] = entries[i] >> 1 ^ ((entries[i] & 1) != 0 ? 0xEDB88320u : 0u);
+      for (int bit = 0; bit < 8; ++bit)
+        entries[i] = entries[i] >> 1 ^ ((entries[i] & 1) != 0 ? 0xEDB88320u : 0u);
     }
     return entries;
   }();
