@@ -13,7 +13,7 @@ RELATIVE_ERROR = {
     "fp32": (0.0, 0.0),
     "fp16": (1e-5, 3e-4),
     "bf16": (5e-4, 2e-3),
-    "mlx8": (1e-3, 1e-2),
+    "mlx8": (1e-3, 1.2e-2),
     "mlx6": (5e-3, 4e-2),
     "mlx5": (1e-2, 8e-2),
     "mlx4": (3e-2, 1.6e-1),
@@ -42,7 +42,7 @@ RELATIVE_ERROR = {
 # Largest difference between two logit sets, relative to the largest logit.
 SECOND_TRUTH_BOUND = 1e-4
 WITNESS_RANGE = (3e-4, 1e-1)
-MIXTURE_WITNESS_RANGE = (3e-4, 5e-1)
+MIXTURE_WITNESS_RANGE = (3e-4, 1.0)
 # A row whose two best logits differ by more than this part of the largest logit has a choice worth comparing.
 MARGIN = 2e-3
 ROWS_WITH_MARGIN = 0.8
@@ -211,7 +211,7 @@ def check_expanded(name: str, format_of, weights: dict, originals: dict) -> None
         value = weights[key]
         require(value.shape == original.shape, f"{name}: {key} has shape {value.shape}, not {original.shape}")
         error = float(np.sqrt(np.square(value - original).mean() / np.square(original).mean()))
-        if original.ndim == 1:
+        if original.ndim != 2:
             require(error < 3e-3, f"{name}: {key} differs by {error:.1e}")
         else:
             least, most = RELATIVE_ERROR[format_of(key)]
@@ -242,16 +242,16 @@ def margins(truth: np.ndarray) -> np.ndarray:
     return best[:, 1] - best[:, 0]
 
 
-def check_outputs(name: str, truth: np.ndarray, witness: np.ndarray, is_mixture: bool) -> dict:
+def check_outputs(name: str, truth: np.ndarray, witness: np.ndarray, amplifies_rounding: bool) -> dict:
     """The truth must be worth comparing with, the witness off by what bf16 costs: neither more nor less.
 
-    In a mixture bf16 also sends a few rows to other experts.
+    In a mixture bf16 also sends a few rows to other experts, and a delta net normalises what may be small.
     """
     require(np.isfinite(truth).all() and np.isfinite(witness).all(), f"{name}: logits are not finite")
     largest = float(np.abs(truth).max())
     require(1.0 < largest < 30.0, f"{name}: the largest logit is {largest:.2f}, expected a few units")
     off = relative_delta(witness, truth)
-    least, most = WITNESS_RANGE if not is_mixture else MIXTURE_WITNESS_RANGE
+    least, most = WITNESS_RANGE if not amplifies_rounding else MIXTURE_WITNESS_RANGE
     require(
         least <= off <= most,
         f"{name}: the witness is off by {off:.1e}, not {least:.0e}..{most:.0e}",

@@ -9,6 +9,7 @@ from pathlib import Path
 import gguf
 import gguf_checkpoint
 import numpy as np
+import qwen3_5
 import safetensors_file
 import torch
 from weights import unstack_experts
@@ -81,7 +82,7 @@ def read_folder(folder: Path) -> dict:
             weights.update(unstack_experts(at, role.removesuffix("_proj"), value))
         else:
             weights[name] = value
-    return weights
+    return qwen3_5.from_folder(weights)
 
 
 def read_gguf(path: Path) -> dict:
@@ -89,6 +90,7 @@ def read_gguf(path: Path) -> dict:
     arch = reader.fields["general.architecture"].contents()
     heads = int(reader.fields[f"{arch}.attention.head_count"].contents())
     kv_heads = int(reader.fields[f"{arch}.attention.head_count_kv"].contents())
+    sizes = qwen3_5.read_gguf_config(reader) if arch == "qwen35" else {}
     weights = {}
     for tensor in reader.tensors:
         if tensor.name.startswith("rope_f"):
@@ -101,6 +103,8 @@ def read_gguf(path: Path) -> dict:
             at, role = name.removesuffix("_proj.weight").split(".experts.")
             weights.update(unstack_experts(at, role, value))
             continue
+        if arch == "qwen35":
+            value = qwen3_5.from_gguf(name, value, sizes)
         weights[name] = gguf_checkpoint.unpermute(value, permuted) if permuted else value
     return weights
 

@@ -43,7 +43,7 @@ class MlxVariant:
 
     def format_of(self, name: str) -> str:
         """The format of one matrix, by the name of its weight; experts lie in one stack."""
-        if not self.overrides and name.endswith(".mlp.gate.weight"):
+        if not self.overrides and name.endswith((".mlp.gate.weight", ".mlp.shared_expert_gate.weight")):
             return "mlx8"  # mlx-lm's own choice for routers
         own = self.parameters_of(re.sub(r"\.experts\.\d+\.", ".switch_mlp.", name.removesuffix(".weight")))
         return self.dtype if own is None else self._format(own["bits"], own["mode"])
@@ -71,10 +71,12 @@ class Fixture:
     in_gguf: bool = True
     gguf: tuple | None = None  # instead of the usual types
     hf: tuple | None = None  # instead of the usual dtypes
+    steps: int = 64  # tokens after the prompt
+    wrapped: bool = False  # folders hold the language part of a model that also sees images
 
     @property
     def family(self) -> str:
-        return {"mistral": "llama"}.get(self.config["model_type"], self.config["model_type"])
+        return {"mistral": "llama"}.get(self.config["model_type"], self.config["model_type"].removesuffix("_text"))
 
     @property
     def head_dim(self) -> int:
@@ -91,21 +93,26 @@ class Fixture:
         return (
             config["hidden_size"],
             config["num_attention_heads"] * self.head_dim,
-            config["intermediate_size"],
-            config.get("moe_intermediate_size", config["intermediate_size"]),
+            config.get("intermediate_size", config["hidden_size"]),
+            config.get("moe_intermediate_size") or config["intermediate_size"],
         )
 
     @property
     def rotated_dims(self) -> int:
-        return int(self.head_dim * self.config.get("partial_rotary_factor", 1.0))
+        partial = self.rope.get("partial_rotary_factor", self.config.get("partial_rotary_factor", 1.0))
+        return int(self.head_dim * partial)
+
+    @property
+    def amplifies_rounding(self) -> bool:
+        return "num_experts" in self.config or self.family.startswith("qwen3_5")
 
     @property
     def gguf_architecture(self) -> str:
-        return {"qwen3_moe": "qwen3moe"}.get(self.family, self.family)
+        return {"qwen3_moe": "qwen3moe", "qwen3_5": "qwen35"}.get(self.family, self.family)
 
     def is_sparse(self, layer: int) -> bool:
         """Whether this layer's feed-forward is a mixture of experts."""
-        return "num_experts" in self.config and layer not in self.config["mlp_only_layers"]
+        return "num_experts" in self.config and layer not in self.config.get("mlp_only_layers", [])
 
     @property
     def is_256(self) -> bool:
@@ -147,6 +154,8 @@ def _config(model_type, hidden, layers, heads, kv_heads, intermediate, **more):
         "qwen3": "Qwen3",
         "qwen3_moe": "Qwen3Moe",
         "smollm3": "SmolLM3",
+        "qwen3_5_text": "Qwen3_5",
+        "qwen3_5_moe_text": "Qwen3_5Moe",
     }[model_type]
     return {
         "architectures": [f"{architecture}ForCausalLM"],
@@ -204,6 +213,39 @@ MIXED_MODES = {
     "model.layers.1.self_attn.q_proj": {"group_size": 32, "bits": 4, "mode": "affine"},
     "model.layers.1.self_attn.o_proj": None,
 }
+
+
+def _hybrid_config(model_type, hidden, layers, intermediate, head_dim, delta, tied, **more):
+    """`delta`: key heads, value heads, key dim, value dim."""
+    config = _config(
+        model_type,
+        hidden,
+        layers,
+        4,
+        2,
+        intermediate,
+        head_dim=head_dim,
+        tie_word_embeddings=tied,
+        rope_parameters={"rope_theta": 1e4, "rope_type": "default", "partial_rotary_factor": 0.25},
+        full_attention_interval=4,
+        linear_num_key_heads=delta[0],
+        linear_num_value_heads=delta[1],
+        linear_key_head_dim=delta[2],
+        linear_value_head_dim=delta[3],
+        linear_conv_kernel_dim=4,
+        **more,
+    )
+    return {key: value for key, value in config.items() if value is not None}
+
+
+def _hybrid_overrides(*layers: int) -> dict:
+    paths = ["model.embed_tokens"]
+    for layer in layers:
+        at = f"model.layers.{layer}"
+        paths += [f"{at}.mlp.{part}_proj" for part in ("gate", "up", "down")]
+        paths += [f"{at}.linear_attn.{part}" for part in ("in_proj_qkv", "in_proj_z", "in_proj_a", "out_proj")]
+        paths += [f"{at}.self_attn.{part}_proj" for part in "qkvo"]
+    return dict.fromkeys(paths, 8)
 
 LLAMA3_SCALING = {
     "rope_type": "llama3",
@@ -521,5 +563,42 @@ FIXTURES = (
             "MXFP4",
             "mixed-k",
         ),
+    ),
+    Fixture(
+        name="qwen3_5-tiny",
+        config=_hybrid_config("qwen3_5_text", 64, 5, 128, 32, (2, 4, 32, 32), True),
+        tied=True,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 64), MlxVariant(4, 32, overrides=_hybrid_overrides(0, 4))),
+    ),
+    Fixture(  # several times 64 positions, heads that fill no vector, another model's parts beside it
+        name="qwen3_5-wrapped",
+        config=_hybrid_config("qwen3_5_text", 128, 4, 160, 64, (2, 6, 48, 48), False),
+        tied=False,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 32)),
+        layout="sharded",
+        steps=190,
+        wrapped=True,
+    ),
+    Fixture(
+        name="qwen3_5-moe",
+        config=_hybrid_config(
+            "qwen3_5_moe_text",
+            128,
+            4,
+            None,
+            32,
+            (2, 4, 32, 32),
+            False,
+            num_experts=8,
+            num_experts_per_tok=2,
+            moe_intermediate_size=64,
+            shared_expert_intermediate_size=96,
+        ),
+        tied=False,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 32)),
+        in_gguf=False,
     ),
 )

@@ -3,7 +3,7 @@
     python oracle/generate.py [--out DIR]        DIR defaults to build/oracle/data
 
 manifest.json lists the checkpoints; paths in it are relative to its folder. Each checkpoint has a file of
-expected values (safetensors), for T = prompt + 64 tokens over a vocabulary of V:
+expected values (safetensors), for T = prompt + `steps` tokens over a vocabulary of V:
 
     tokens      i32 [T]      the input, to be fed as it is (teacher forcing)
     prompt_len  i32 [1]      how many of them are the prompt
@@ -37,6 +37,7 @@ SCRIPTS = (
     "hf_checkpoint.py",
     "k_quants.py",
     "mlx_model.py",
+    "qwen3_5.py",
     "q6_k.py",
     "safetensors_file.py",
     "tiny_tokenizer.py",
@@ -44,7 +45,6 @@ SCRIPTS = (
     "weights.py",
 )
 PROMPT = 37
-STEPS = 64
 
 
 class FixtureWriter:
@@ -63,7 +63,7 @@ class FixtureWriter:
         self.weights = weights.random_weights(fixture)
         self.model = truth.build(fixture.config, fixture.tied)
         truth.set_weights(self.model, self.weights)
-        self.tokens = truth.draw_tokens(self.model, fixture, weights.seed_of(fixture.name), PROMPT, STEPS)
+        self.tokens = truth.draw_tokens(self.model, fixture, weights.seed_of(fixture.name), PROMPT, fixture.steps)
         self.entries = []
         self.paths = []
 
@@ -120,7 +120,7 @@ class FixtureWriter:
         witness, _, _, _ = truth.forward(truth.bf16_copy(self.model), self.tokens)
         looked_up = stored["model.embed_tokens.weight"][self.tokens]
         checks.require((hidden_in == looked_up).all(), f"{name}: layer 0 does not start from the embedding")
-        figures = checks.check_outputs(name, logits, witness, "num_experts" in self.fixture.config)
+        figures = checks.check_outputs(name, logits, witness, self.fixture.amplifies_rounding)
         second = self.second_truth(path, format_name, stored)
         if second is not None:
             figures["mlx_lm_relative_delta"] = checks.check_second_truth(name, second, logits)

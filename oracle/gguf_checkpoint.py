@@ -6,6 +6,7 @@ from pathlib import Path
 import gguf
 import k_quants
 import numpy as np
+import qwen3_5
 import q6_k
 from fixtures import Fixture
 from tokenizers import Tokenizer
@@ -62,8 +63,10 @@ MIXTURES = {"mixed": MIXED, "mixed-k": MIXED_K}
 CONTROL, NORMAL = 3, 1
 
 
-def gguf_name(name: str) -> str:
+def gguf_name(name: str, is_hybrid: bool = False) -> str:
     """model.layers.0.self_attn.q_proj.weight → blk.0.attn_q.weight"""
+    if own := qwen3_5.gguf_name(name) if is_hybrid else None:
+        return own
     path, suffix = name.rsplit(".", 1)
     if path in OUTER_PARTS:
         return f"{OUTER_PARTS[path]}.{suffix}"
@@ -73,6 +76,8 @@ def gguf_name(name: str) -> str:
 
 
 def hf_name(name: str, arch: str) -> str:
+    if own := qwen3_5.hf_name(name) if arch == "qwen35" else None:
+        return own
     path, suffix = name.rsplit(".", 1)
     outer = {part: whole for whole, part in OUTER_PARTS.items()}
     if path in outer:
@@ -147,6 +152,8 @@ def _add_config(writer: gguf.GGUFWriter, fixture: Fixture) -> None:
         writer.add_rope_scaling_factor(rope["factor"])
     if rope["rope_type"] == "yarn":
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if qwen3_5.is_hybrid(config):
+        qwen3_5.add_gguf_config(writer, config)
     if config.get("sliding_window"):
         writer.add_sliding_window(config["sliding_window"])
     if "num_experts" in config:
@@ -193,8 +200,11 @@ def write(
     for name, value in stack_experts(weights, "{}.experts.{}_proj.weight").items():
         heads = permuted_heads(name, arch, fixture.config["num_attention_heads"], fixture.kv_heads)
         value = permute(value, heads) if heads else value
-        stored = gguf_name(name)
-        if value.ndim == 1:
+        is_hybrid = arch == "qwen35"
+        stored = gguf_name(name, is_hybrid)
+        if is_hybrid:
+            value = qwen3_5.to_gguf(name, value, fixture.config)
+        if value.ndim == 1 or qwen3_5.is_convolution(name):
             writer.add_tensor(stored, value)
             continue
         own = type_of(name, kind)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import qwen3_5
 import safetensors_file
 import torch
 from fixtures import Fixture
@@ -38,7 +39,11 @@ def with_dtype(config: dict, dtype: str) -> dict:
 
 def write(folder: Path, fixture: Fixture, weights: dict, dtype: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(with_dtype(fixture.config, dtype), indent=2) + "\n")
+    config = with_dtype(fixture.config, dtype)
+    if fixture.wrapped:
+        config = qwen3_5.wrapper_config(config)
+        weights = qwen3_5.wrap(weights, fixture.config["hidden_size"])
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     tensors = {name: torch.from_numpy(value).to(DTYPES[dtype]) for name, value in weights.items()}
     if fixture.layout == "sharded":
         _write_sharded(folder, tensors)

@@ -8,6 +8,7 @@ from pathlib import Path
 import hf_checkpoint
 import mlx.core as mx
 import numpy as np
+import qwen3_5
 from fixtures import Fixture, MlxVariant
 from mlx.utils import tree_flatten
 from mlx_lm.perplexity import eval_ppl
@@ -22,6 +23,8 @@ DTYPES = {"bf16": mx.bfloat16, "fp16": mx.float16, "fp32": mx.float32}
 
 def _mlx_config(fixture: Fixture) -> dict:
     """The config in the spelling that mlx-lm's dense families read, nothing left to a default."""
+    if qwen3_5.is_hybrid(fixture.config):  # one class for dense and mixture
+        return {**fixture.config, "model_type": "qwen3_5", "tie_word_embeddings": fixture.tied}
     config = {key: value for key, value in fixture.config.items() if key != "rope_parameters"}
     rope = fixture.rope
     config["rope_theta"] = rope.pop("rope_theta")
@@ -34,8 +37,10 @@ def _build(fixture: Fixture, weights: dict, dtype: str):
     model_class, args_class = _get_classes(_mlx_config(fixture))
     model = model_class(args_class.from_dict(_mlx_config(fixture)))
     weights = stack_experts(weights, "{}.switch_mlp.{}_proj.weight")
-    arrays = [(name, mx.array(value).astype(DTYPES[dtype])) for name, value in weights.items()]
-    model.load_weights(arrays, strict=True)
+    arrays = {name: mx.array(value).astype(DTYPES[dtype]) for name, value in weights.items()}
+    if qwen3_5.is_hybrid(fixture.config):
+        arrays = model.sanitize(arrays)
+    model.load_weights(list(arrays.items()), strict=True)
     mx.eval(model.parameters())
     return model
 
@@ -44,12 +49,15 @@ def write_quantised(folder: Path, fixture: Fixture, weights: dict, variant: MlxV
     """What mlx-lm's converter writes: weights in `variant.dtype`, quantised by mlx itself."""
 
     def predicate(path, _module):
+        path = path.removeprefix("language_model.")
         if path not in variant.overrides:
             return True
         return variant.parameters_of(path) or False
 
     model = _build(fixture, weights, variant.dtype)
     config = hf_checkpoint.with_dtype(fixture.config, variant.dtype)
+    if qwen3_5.is_hybrid(config):
+        config = qwen3_5.wrapper_config(config)
     with contextlib.redirect_stdout(io.StringIO()):
         model, config = quantize_model(
             model,

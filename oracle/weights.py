@@ -9,6 +9,7 @@ import re
 import zlib
 
 import numpy as np
+import qwen3_5
 from fixtures import Fixture
 
 
@@ -19,12 +20,11 @@ def seed_of(name: str) -> int:
 def matrix_shapes(fixture: Fixture) -> dict:
     """Module path → (outputs, inputs, gain, has a bias)."""
     config = fixture.config
-    hidden, inner = config["hidden_size"], config["intermediate_size"]
+    hidden, inner = config["hidden_size"], config.get("intermediate_size")
     queries = config["num_attention_heads"] * fixture.head_dim
     keys = fixture.kv_heads * fixture.head_dim
     qkv_bias = fixture.family == "qwen2" or config.get("attention_bias", False)
     o_bias = config.get("attention_bias", False)
-    mlp_bias = config.get("mlp_bias", False)
     # A tied embedding also makes the logits: at unit row length they stay within a few units.
     shapes = {
         "model.embed_tokens": (
@@ -36,6 +36,10 @@ def matrix_shapes(fixture: Fixture) -> dict:
     }
     for layer in range(config["num_hidden_layers"]):
         at = f"model.layers.{layer}"
+        if qwen3_5.is_hybrid(config):
+            shapes |= qwen3_5.matrix_shapes(config, layer)
+            shapes |= feed_forward_shapes(fixture, layer)
+            continue
         shapes[f"{at}.self_attn.o_proj"] = (hidden, queries, 1.0, o_bias)
         if fixture.family == "phi3":
             shapes[f"{at}.self_attn.qkv_proj"] = (queries + 2 * keys, hidden, 1.1, False)
@@ -45,20 +49,32 @@ def matrix_shapes(fixture: Fixture) -> dict:
         shapes[f"{at}.self_attn.q_proj"] = (queries, hidden, 1.2, qkv_bias)
         shapes[f"{at}.self_attn.k_proj"] = (keys, hidden, 1.2, qkv_bias)
         shapes[f"{at}.self_attn.v_proj"] = (keys, hidden, 1.0, qkv_bias)
-        if fixture.is_sparse(layer):
-            # A router with a wide spread, and experts that differ: a wrong choice shows.
-            shapes[f"{at}.mlp.gate"] = (config["num_experts"], hidden, 2.0, False)
-            width = config["moe_intermediate_size"]
-            for expert in range(config["num_experts"]):
-                shapes[f"{at}.mlp.experts.{expert}.gate_proj"] = (width, hidden, 1.0, False)
-                shapes[f"{at}.mlp.experts.{expert}.up_proj"] = (width, hidden, 1.0, False)
-                shapes[f"{at}.mlp.experts.{expert}.down_proj"] = (hidden, width, 1.5, False)
-            continue
-        shapes[f"{at}.mlp.gate_proj"] = (inner, hidden, 1.0, mlp_bias)
-        shapes[f"{at}.mlp.up_proj"] = (inner, hidden, 1.0, mlp_bias)
-        shapes[f"{at}.mlp.down_proj"] = (hidden, inner, 1.0, mlp_bias)
+        shapes |= feed_forward_shapes(fixture, layer)
     if not fixture.tied:
         shapes["lm_head"] = (config["vocab_size"], hidden, 1.5, False)
+    return shapes
+
+
+def feed_forward_shapes(fixture: Fixture, layer: int) -> dict:
+    config, at = fixture.config, f"model.layers.{layer}"
+    hidden, has_bias = config["hidden_size"], config.get("mlp_bias", False)
+
+    def gated(path, inner, gain):
+        return {
+            f"{path}.gate_proj": (inner, hidden, 1.0, has_bias),
+            f"{path}.up_proj": (inner, hidden, 1.0, has_bias),
+            f"{path}.down_proj": (hidden, inner, gain, has_bias),
+        }
+
+    if not fixture.is_sparse(layer):
+        return gated(f"{at}.mlp", config["intermediate_size"], 1.0)
+    # A router with a wide spread, and experts that differ: a wrong choice shows.
+    shapes = {f"{at}.mlp.gate": (config["num_experts"], hidden, 2.0, False)}
+    for expert in range(config["num_experts"]):
+        shapes |= gated(f"{at}.mlp.experts.{expert}", config["moe_intermediate_size"], 1.5)
+    if "shared_expert_intermediate_size" in config:
+        shapes[f"{at}.mlp.shared_expert_gate"] = (1, hidden, 1.0, False)
+        shapes |= gated(f"{at}.mlp.shared_expert", config["shared_expert_intermediate_size"], 1.0)
     return shapes
 
 
@@ -83,8 +99,13 @@ def random_weights(fixture: Fixture) -> dict:
         weights[f"{path}.weight"] = random.standard_normal((outputs, inputs)) * (gain / inputs**0.5)
         if has_bias:
             weights[f"{path}.bias"] = random.standard_normal(outputs) * 0.1
-    for path, width in norm_shapes(fixture).items():
-        weights[f"{path}.weight"] = random.uniform(0.5, 1.5, width)
+    if qwen3_5.is_hybrid(fixture.config):
+        weights["model.norm.weight"] = random.integers(-64, 64, fixture.config["hidden_size"]) / 128
+        for layer in range(fixture.config["num_hidden_layers"]):
+            weights |= qwen3_5.vectors(fixture.config, layer, random)
+    else:
+        for path, width in norm_shapes(fixture).items():
+            weights[f"{path}.weight"] = random.uniform(0.5, 1.5, width)
     return {name: value.astype(np.float32) for name, value in weights.items()}
 
 

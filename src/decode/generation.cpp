@@ -113,7 +113,7 @@ base::Status Generation::take_sequence() {
     // The last prompt token is computed in any case: its logits are what the answer starts from.
     const auto last = tokens_.end() - 1;
     const auto shared = std::mismatch(tokens_.begin(), last, kept->tokens.begin(), kept->tokens.end()).first;
-    fed_ = shared - tokens_.begin();
+    fed_ = engine_.reentry_position(sequence_, shared - tokens_.begin());
     engine_.truncate(sequence_, fed_);
     kept->tokens.resize(static_cast<size_t>(fed_));
   } else {

@@ -19,6 +19,8 @@ class StepEngine {
   virtual base::Result<int32_t> create_sequence() = 0;
   virtual void release_sequence(int32_t sequence) = 0;
   virtual int64_t length(int32_t sequence) const = 0;
+  // As engine.h says: how far back truncate() may go.
+  virtual int64_t reentry_position(int32_t, int64_t length) const { return length; }
   virtual void truncate(int32_t sequence, int64_t length) = 0;
   virtual base::Status check_fits(int64_t positions) const = 0;
   virtual base::Status step(std::span<const engine::Row> rows) = 0;
@@ -35,6 +37,9 @@ class EngineAdapter final : public StepEngine {
   base::Result<int32_t> create_sequence() override { return engine_.create_sequence(); }
   void release_sequence(int32_t sequence) override { engine_.release_sequence(sequence); }
   int64_t length(int32_t sequence) const override { return engine_.length(sequence); }
+  int64_t reentry_position(int32_t sequence, int64_t length) const override {
+    return engine_.reentry_position(sequence, length);
+  }
   void truncate(int32_t sequence, int64_t length) override { engine_.truncate(sequence, length); }
   base::Status check_fits(int64_t positions) const override { return engine_.check_fits(positions); }
   base::Status step(std::span<const engine::Row> rows) override { return engine_.step(rows); }

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/cpu_info.h"
 #include "cache/block_tables.h"
+#include "cache/recurrent_store.h"
 #include "engine/exec_host.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/ref/reference_kernels.h"
@@ -25,6 +26,7 @@ namespace {
 constexpr int64_t kDefaultContext = 4096;    // when neither the checkpoint nor the caller says
 constexpr int64_t kMaxContext = 16 << 20;    // bounds the block tables' own size
 constexpr double kCacheShareOfMemory = 0.5;  // of what is available, for the default cache cap
+constexpr int64_t kSnapshotShare = 8;  // of the cache cap, one part in, for snapshots of recurrent states
 
 std::vector<cache::LayerShape> cache_shapes(const model::Model& model) {
   std::vector<cache::LayerShape> shapes;
@@ -38,6 +40,10 @@ struct InputBlock {
   kernels::StepInput input;
   std::vector<int32_t> tokens, positions, sequences, visible_from, visible_to, wanted;
 
+  kernels::RecurrentInput recurrent;
+  std::vector<kernels::RecurrentRun> runs;
+  std::vector<int32_t> rows_by_sequence;
+
   InputBlock(int capacity, const cache::BlockTables& tables) {
     for (auto* array : {&tokens, &positions, &sequences, &visible_from, &visible_to, &wanted}) {
       array->resize(static_cast<size_t>(capacity));
@@ -50,6 +56,21 @@ struct InputBlock {
     input.wanted = wanted.data();
     input.block_tables = tables.data();
     input.block_table_stride = tables.stride();
+    input.recurrent = &recurrent;
+  }
+
+  // Groups the rows by sequence and begins each sequence's part of the step.
+  void begin_recurrent(std::span<const Row> rows, cache::RecurrentStore& states) {
+    std::map<int32_t, std::vector<int32_t>> by_sequence;
+    for (size_t i = 0; i < rows.size(); ++i) by_sequence[rows[i].sequence].push_back(static_cast<int32_t>(i));
+    runs.clear();
+    rows_by_sequence.clear();
+    for (const auto& [sequence, indices] : by_sequence) {
+      runs.push_back(states.begin(sequence, static_cast<int32_t>(rows_by_sequence.size()),
+                                  static_cast<int32_t>(indices.size())));
+      rows_by_sequence.insert(rows_by_sequence.end(), indices.begin(), indices.end());
+    }
+    recurrent = {static_cast<int32_t>(runs.size()), runs.data(), rows_by_sequence.data()};
   }
 
   void fill(std::span<const Row> rows) {
@@ -90,6 +111,7 @@ struct Engine::Impl {
   EngineOptions options;
   std::string executor_name;
   cache::BlockStore store;
+  cache::RecurrentStore states;
   std::unique_ptr<cache::BlockTables> tables;
   std::unique_ptr<InputBlock> block;
   std::unique_ptr<base::WorkerTeam> team;
@@ -102,6 +124,8 @@ struct Engine::Impl {
 
   base::Status fill_in_options();
   base::Status create_cache();
+  base::Status create_states();
+  int64_t state_bytes = 0;  // that sequences' recurrent states and snapshots may take
   base::Status create_executor();
   base::Result<HostExecutor::Bound*> bucket_for(int64_t rows);
   base::Status check_rows(std::span<const Row> rows) const;
@@ -162,8 +186,9 @@ base::Status Engine::Impl::create_cache() {
     options.cache_bytes =
         static_cast<int64_t>(static_cast<double>(device::available_memory()) * kCacheShareOfMemory);
   }
+  RAFTER_TRY(create_states());
   const int64_t wanted = cache::blocks_for(options.context_limit) * options.max_sequences;
-  const int64_t affordable = options.cache_bytes / block_bytes;
+  const int64_t affordable = (options.cache_bytes - state_bytes) / block_bytes;
   if (affordable < 1) {
     return Error{ErrorCode::out_of_memory,
                  fmt::format("one cache block of {} positions takes {} bytes and the cache may take {}",
@@ -172,11 +197,26 @@ base::Status Engine::Impl::create_cache() {
   }
   const int64_t blocks = std::min({wanted, affordable, int64_t{1} << 30});
   RAFTER_ASSIGN(store, cache::BlockStore::create(shapes, type, static_cast<int32_t>(blocks)));
-  options.cache_bytes = blocks * block_bytes;
+  options.cache_bytes = blocks * block_bytes + state_bytes;
   RAFTER_ASSIGN(auto created,
                 cache::BlockTables::create(&store, options.max_sequences, options.context_limit));
   tables = std::make_unique<cache::BlockTables>(std::move(created));
   block = std::make_unique<InputBlock>(options.row_capacity, *tables);
+  return {};
+}
+
+// As many sequences as half of the cache's memory holds states for, at least one.
+base::Status Engine::Impl::create_states() {
+  const std::vector<kernels::RecurrentShape> shapes = model->state_layers();
+  if (shapes.empty()) return {};
+  int64_t slot_bytes = 0;
+  for (const kernels::RecurrentShape& shape : shapes)
+    slot_bytes += shape.slot_floats() * static_cast<int64_t>(sizeof(float));
+  const int64_t affordable = options.cache_bytes / 2 / slot_bytes;
+  options.max_sequences = static_cast<int>(std::clamp<int64_t>(affordable, 1, options.max_sequences));
+  const int64_t snapshot_bytes = options.cache_bytes / kSnapshotShare;
+  RAFTER_ASSIGN(states, cache::RecurrentStore::create(shapes, options.max_sequences, snapshot_bytes));
+  state_bytes = slot_bytes * options.max_sequences + snapshot_bytes;
   return {};
 }
 
@@ -191,7 +231,7 @@ base::Status Engine::Impl::create_executor() {
     executor_name = "reference";
   }
   RAFTER_ASSIGN(team, base::WorkerTeam::create(options.threads));
-  executor = std::make_unique<HostExecutor>(*table, *team, store);
+  executor = std::make_unique<HostExecutor>(*table, *team, store, &states);
   RAFTER_ASSIGN(last, bucket_for(1));  // so that a format without a kernel is refused here
   return {};
 }
@@ -270,6 +310,7 @@ base::Status Engine::step(std::span<const Row> rows) {
   RAFTER_ASSIGN(HostExecutor::Bound * bound, e.bucket_for(static_cast<int64_t>(rows.size())));
   RAFTER_TRY(e.extend_sequences(rows));
   e.block->fill(rows);
+  if (!e.states.empty()) e.block->begin_recurrent(rows, e.states);
   e.last = bound;
   const auto prepared = std::chrono::steady_clock::now();
   RAFTER_TRY(e.profile == nullptr ? e.executor->run_blocking(*bound)
@@ -302,13 +343,29 @@ int64_t Engine::context_limit() const { return impl_->options.context_limit; }
 int64_t Engine::vocabulary_size() const { return impl_->model->info().vocabulary; }
 std::string Engine::executor_name() const { return impl_->executor_name; }
 
-base::Result<int32_t> Engine::create_sequence() { return impl_->tables->create_sequence(); }
-void Engine::release_sequence(int32_t sequence) { impl_->tables->release(sequence); }
-int64_t Engine::length(int32_t sequence) const { return impl_->tables->length(sequence); }
-void Engine::truncate(int32_t sequence, int64_t length) { impl_->tables->truncate(sequence, length); }
-base::Result<int32_t> Engine::fork_sequence(int32_t sequence, int64_t length) {
-  return impl_->tables->fork(sequence, length);
+base::Result<int32_t> Engine::create_sequence() {
+  RAFTER_ASSIGN(const int32_t sequence, impl_->tables->create_sequence());
+  impl_->states.create_sequence(sequence);
+  return sequence;
 }
+void Engine::release_sequence(int32_t sequence) {
+  impl_->tables->release(sequence);
+  impl_->states.release(sequence);
+}
+int64_t Engine::length(int32_t sequence) const { return impl_->tables->length(sequence); }
+int64_t Engine::reentry_position(int32_t sequence, int64_t length) const {
+  return impl_->states.reentry_position(sequence, length);
+}
+void Engine::truncate(int32_t sequence, int64_t length) {
+  impl_->states.truncate(sequence, length);
+  impl_->tables->truncate(sequence, length);
+}
+base::Result<int32_t> Engine::fork_sequence(int32_t sequence, int64_t length) {
+  RAFTER_ASSIGN(const int32_t copy, impl_->tables->fork(sequence, length));
+  impl_->states.fork(sequence, copy, length);
+  return copy;
+}
+bool Engine::take_snapshot(int32_t sequence) { return impl_->states.take_snapshot(sequence); }
 
 base::Status Engine::check_fits(int64_t positions) const {
   const Impl& e = *impl_;

@@ -68,9 +68,18 @@ class Engine {
   void release_sequence(int32_t sequence);
   // Positions 0 … length−1 hold keys and values.
   int64_t length(int32_t sequence) const;
-  // Forgets positions ≥ length: their blocks are given back, the next row may be appended at `length`.
+  // The longest prefix of at most `length` positions that truncate() and fork_sequence() can go back to:
+  // `length` itself where attention is all that a model keeps. Recurrent layers go back to the rows that are
+  // still pending (the last 16 of the last step), to snapshots, and to 0.
+  int64_t reentry_position(int32_t sequence, int64_t length) const;
+  // Makes the sequence's length a re-entry position that lasts, within a budget of bytes (the least recently
+  // used snapshots give way). False if there is no room; true, and nothing to do, without recurrent layers.
+  bool take_snapshot(int32_t sequence);
+  // Forgets positions ≥ length: their blocks are given back, the next row may be appended at `length`, which
+  // must be a re-entry position.
   void truncate(int32_t sequence, int64_t length);
-  // A new sequence that shares the first `length` positions (whole blocks are shared, the tail is copied).
+  // A new sequence that shares the first `length` positions (whole blocks are shared, the tail is copied);
+  // `length` must be a re-entry position.
   base::Result<int32_t> fork_sequence(int32_t sequence, int64_t length);
 
   // Error with the numbers in the message unless `positions` fit into the context limit and the block store.

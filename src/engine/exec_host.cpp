@@ -40,6 +40,13 @@ struct KernelOf {
   auto operator()(const RouterArgs&) const { return table.router; }
   auto operator()(const ExpertsArgs&) const { return table.experts; }
   auto operator()(const RopeAppendArgs&) const { return table.rope_append; }
+  auto operator()(const ShortConvolutionArgs&) const { return table.short_convolution; }
+  auto operator()(const L2NormArgs&) const { return table.l2_norm; }
+  auto operator()(const DeltaGatesArgs&) const { return table.delta_gates; }
+  auto operator()(const GatedDeltaArgs&) const { return table.gated_delta; }
+  auto operator()(const GatedRmsNormArgs&) const { return table.gated_rms_norm; }
+  auto operator()(const SplitGateArgs&) const { return table.split_gate; }
+  auto operator()(const SigmoidGateArgs&) const { return table.sigmoid_gate; }
 };
 
 // Fills in addresses: `in(i)` and `out(i)` are the buffers of the op's i-th input and output (the order is in
@@ -49,9 +56,13 @@ struct AddressFiller {
   const StepInput* input;
   const int32_t* rows;
   const cache::BlockStore& store;
+  const cache::RecurrentStore* states;
   int64_t* experts_read;  // of this op
   const std::function<float*(plan::Value)>& buffer;
 
+  RecurrentLayer state(const RecurrentLayer& shaped) const {
+    return op.cache_layer >= 0 ? states->layer(op.cache_layer) : shaped;
+  }
   float* in(size_t i) const { return buffer(op.inputs[i]); }
   float* out(size_t i = 0) const { return buffer(op.outputs[i]); }
 
@@ -90,12 +101,26 @@ struct AddressFiller {
     a.q.x = in(0), a.q.out = out(0), a.k.x = in(1), a.v = in(2);
     a.q.angles = a.k.angles = in(3);
   }
+  void operator()(ShortConvolutionArgs& a) const {
+    a.runs = input->recurrent, a.state = state(a.state), a.x = in(0);
+    a.q = out(0), a.k = out(1), a.v = out(2);
+  }
+  void operator()(L2NormArgs& a) const { a.rows = rows, a.x = in(0), a.out = out(); }
+  void operator()(DeltaGatesArgs& a) const { a.rows = rows, a.alpha = in(0), a.beta = in(1), a.out = out(); }
+  void operator()(GatedDeltaArgs& a) const {
+    a.runs = input->recurrent, a.state = state(a.state);
+    a.q = in(0), a.k = in(1), a.v = in(2), a.gates = in(3), a.out = out();
+  }
+  void operator()(GatedRmsNormArgs& a) const { a.rows = rows, a.x = in(0), a.gate = in(1), a.out = out(); }
+  void operator()(SplitGateArgs& a) const { a.rows = rows, a.x = in(0), a.query = out(0), a.gate = out(1); }
+  void operator()(SigmoidGateArgs& a) const { a.rows = rows, a.x = in(0), a.gate = in(1), a.out = out(); }
 };
 
 }  // namespace
 
-HostExecutor::HostExecutor(const KernelTable& table, base::WorkerTeam& team, const cache::BlockStore& store)
-    : table_(table), team_(team), store_(store) {
+HostExecutor::HostExecutor(const KernelTable& table, base::WorkerTeam& team, const cache::BlockStore& store,
+                           const cache::RecurrentStore* states)
+    : table_(table), team_(team), store_(store), states_(states) {
   for (int index = 0; index < team.size(); ++index)
     workers_.push_back(std::make_unique<TeamWorker>(index, team));
 }
@@ -111,6 +136,10 @@ KernelTable::Scratch HostExecutor::scratch_of(const plan::Op& op, int64_t capaci
   if (const auto* attention = std::get_if<AttentionArgs>(&op.args);
       attention != nullptr && table_.attention_scratch != nullptr) {
     return table_.attention_scratch(*attention, capacity, max_positions);
+  }
+  if (const auto* delta = std::get_if<GatedDeltaArgs>(&op.args);
+      delta != nullptr && table_.gated_delta_scratch != nullptr) {
+    return table_.gated_delta_scratch(*delta);
   }
   if (const auto* experts = std::get_if<ExpertsArgs>(&op.args);
       experts != nullptr && table_.experts_scratch != nullptr) {
@@ -160,7 +189,7 @@ void HostExecutor::bind_op(Bound& bound, size_t index, const StepInput* input) {
   const bool on_wanted = p.info(op.outputs[0]).rows == plan::RowSpace::wanted;
   const std::function<float*(plan::Value)> buffer = [&](plan::Value value) { return bound.data(value); };
   const int32_t* rows = on_wanted ? &input->wanted_rows : &input->rows;
-  std::visit(AddressFiller{op, input, rows, store_, &bound.experts_read_[index], buffer}, op.args);
+  std::visit(AddressFiller{op, input, rows, store_, states_, &bound.experts_read_[index], buffer}, op.args);
 
   Bound::Step& step = bound.steps_[index];
   step.barrier_before = p.barrier_before[index];

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/worker_team.h"
 #include "cache/block_store.h"
+#include "cache/recurrent_store.h"
 #include "device/host_memory.h"
 #include "engine/step_profile.h"
 #include "kernels/op/kernel_table.h"
@@ -19,8 +20,10 @@ namespace rafter::engine {
 
 class HostExecutor {
  public:
-  // Keys and values live in `store`. Both references outlive the executor.
-  HostExecutor(const kernels::KernelTable& table, base::WorkerTeam& team, const cache::BlockStore& store);
+  // Keys and values live in `store`, recurrent states in `states` (null: the plan has none). All outlive the
+  // executor.
+  HostExecutor(const kernels::KernelTable& table, base::WorkerTeam& team, const cache::BlockStore& store,
+               const cache::RecurrentStore* states = nullptr);
   ~HostExecutor();
 
   // Undoes the fusions that the table has no body for, places buffers, and resolves every address. `input` is
@@ -65,6 +68,7 @@ class HostExecutor {
   const kernels::KernelTable& table_;
   base::WorkerTeam& team_;
   const cache::BlockStore& store_;
+  const cache::RecurrentStore* states_;
   std::vector<std::unique_ptr<TeamWorker>> workers_;
   device::HostMemory scratch_;  // shared first, then one part per worker
   size_t scratch_per_worker_ = 0, scratch_shared_ = 0;

@@ -76,6 +76,8 @@ class Checkpoint {
 
   // A vector by full tensor name. Errors as above.
   base::Result<tensor::VectorView> vector(const std::string& name, int64_t size) const;
+  // All values of a float tensor of any shape, in the order of the file.
+  base::Result<tensor::VectorView> floats(const std::string& name, const std::vector<int64_t>& shape) const;
 
   // --- metadata
   // Text of config.json (safetensors): valid UTF-8 and JSON without duplicate keys; empty for GGUF. Python's

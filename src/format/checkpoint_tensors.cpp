@@ -193,11 +193,19 @@ base::Result<tensor::MatrixView> Checkpoint::quantized_matrix(const std::string&
 }
 
 base::Result<tensor::VectorView> Checkpoint::vector(const std::string& name, int64_t size) const {
+  return floats(name, {size});
+}
+
+base::Result<tensor::VectorView> Checkpoint::floats(const std::string& name,
+                                                    const std::vector<int64_t>& shape) const {
   RAFTER_ASSIGN(const StoredTensor* const stored, find(name));
-  RAFTER_TRY(check_shape(where(name, stored), *stored, {size}));
+  RAFTER_TRY(check_shape(where(name, stored), *stored, shape));
   if (!is_float(stored->dtype)) {
-    return unsupported(where(name, stored), "a vector of type {} is not supported", stored->type_name);
+    return unsupported(where(name, stored), "{} of type {} is not supported",
+                       shape.size() == 1 ? "a vector" : "a tensor", stored->type_name);
   }
+  int64_t size = 1;
+  for (int64_t extent : shape) size *= extent;
   return tensor::VectorView{*stored->dtype, size, stored->data};
 }
 

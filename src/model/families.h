@@ -19,5 +19,7 @@ base::Result<std::shared_ptr<const Model>> load_phi3(const format::Checkpoint& c
                                                      const Config& config);
 base::Result<std::shared_ptr<const Model>> load_smollm3(const format::Checkpoint& checkpoint,
                                                         const Config& config);
+base::Result<std::shared_ptr<const Model>> load_qwen3_5(const format::Checkpoint& checkpoint,
+                                                        const Config& config);
 
 }  // namespace rafter::model

@@ -96,6 +96,12 @@ base::Result<std::string> gguf_config_json(const format::Checkpoint& checkpoint)
       {"expert_count", "num_experts", false},
       {"expert_used_count", "num_experts_per_tok", false},
       {"expert_feed_forward_length", "moe_intermediate_size", false},
+      {"expert_shared_feed_forward_length", "shared_expert_intermediate_size", false},
+      {"full_attention_interval", "full_attention_interval", false},
+      {"ssm.conv_kernel", "linear_conv_kernel_dim", false},
+      {"ssm.state_size", "linear_key_head_dim", false},
+      {"ssm.group_count", "linear_num_key_heads", false},
+      {"ssm.time_step_rank", "linear_num_value_heads", false},
   };
   for (const Key& key : kIntegers) {
     const std::string name = *architecture + "." + key.gguf;
@@ -116,6 +122,14 @@ base::Result<std::string> gguf_config_json(const format::Checkpoint& checkpoint)
                  fmt::format("heads with values of {} but keys of {} are not supported", *length,
                              config["head_dim"].get<int64_t>()),
                  checkpoint.path() + ": " + value_length, ""};
+  }
+  if (const auto inner = metadata.integer(*architecture + ".ssm.inner_size")) {
+    const int64_t heads = metadata.integer(*architecture + ".ssm.time_step_rank").value_or(0);
+    if (heads > 0 && *inner % heads == 0) config["linear_value_head_dim"] = *inner / heads;
+  }
+  if (const auto extra = metadata.integer(*architecture + ".nextn_predict_layers")) {  // behind the layers
+    const int64_t blocks = config["num_hidden_layers"];
+    if (*extra > 0 && *extra < blocks) config["num_hidden_layers"] = blocks - *extra;
   }
   const std::string epsilon = *architecture + ".attention.layer_norm_rms_epsilon";
   if (auto value = metadata.number(epsilon)) {

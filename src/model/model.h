@@ -41,6 +41,8 @@ class Model {
   virtual ~Model() = default;
   virtual const ModelInfo& info() const = 0;
   virtual std::vector<CacheLayer> cache_layers() const = 0;
+  // The shape of each recurrent layer's state.
+  virtual std::vector<kernels::RecurrentShape> state_layers() const { return {}; }
   // Emits the whole step: tokens in, logits of the wanted rows out.
   virtual void emit(plan::Emitter& emitter) const = 0;
   // Emits layer `layer` alone from a value [B, D] to a value [B, D].

@@ -89,12 +89,34 @@ base::Result<ExpertWeights> Weights::experts(const ExpertNames& names, int64_t c
   return weights;
 }
 
-base::Result<const float*> Weights::vector(const std::string& name, int64_t size) {
+base::Result<const float*> Weights::vector(const std::string& name, int64_t size,
+                                           const std::function<float(float)>& change) {
   RAFTER_ASSIGN(const tensor::VectorView view, checkpoint_.vector(name, size));
   used_.insert(name);
   parameters_ += size;
   auto values = std::make_unique<float[]>(static_cast<size_t>(size));
-  for (int64_t i = 0; i < size; ++i) values[static_cast<size_t>(i)] = view.at(i);
+  for (int64_t i = 0; i < size; ++i) {
+    const float stored = view.at(i);
+    values[static_cast<size_t>(i)] = change ? change(stored) : stored;
+  }
+  storage_.push_back(std::move(values));
+  return static_cast<const float*>(storage_.back().get());
+}
+
+base::Result<const float*> Weights::convolution(const std::string& name, int64_t channels, int64_t taps) {
+  const auto found = checkpoint_.tensors().find(name);
+  std::vector<int64_t> shape = {channels, taps};
+  if (found != checkpoint_.tensors().end() && found->second.shape.size() == 3) {
+    const bool taps_last = found->second.shape[1] == 1 && found->second.shape[2] == taps;
+    shape.insert(taps_last ? shape.begin() + 1 : shape.end(), 1);
+  }
+  RAFTER_ASSIGN(const tensor::VectorView view, checkpoint_.floats(name, shape));
+  used_.insert(name);
+  parameters_ += channels * taps;
+  auto values = std::make_unique<float[]>(static_cast<size_t>(channels * taps));
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t j = 0; j < taps; ++j) values[static_cast<size_t>(j * channels + c)] = view.at(c * taps + j);
+  }
   storage_.push_back(std::move(values));
   return static_cast<const float*>(storage_.back().get());
 }

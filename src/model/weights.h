@@ -51,7 +51,12 @@ class Weights {
   // when experts of one role differ in format.
   base::Result<ExpertWeights> experts(const ExpertNames& names, int64_t count, int64_t hidden, int64_t width);
   // The vector `name` [size] in fp32; lives as long as the storage that take_storage() returns.
-  base::Result<const float*> vector(const std::string& name, int64_t size);
+  // `change` is applied to each value as it is read.
+  base::Result<const float*> vector(const std::string& name, int64_t size,
+                                    const std::function<float(float)>& change = {});
+  // A depthwise convolution's weights, stored as [channels, 1, taps], [channels, taps, 1] or [channels,
+  // taps], as [taps, channels] in fp32.
+  base::Result<const float*> convolution(const std::string& name, int64_t channels, int64_t taps);
 
   // Marks tensors as known and unused.
   void ignore(const std::function<bool(const std::string& tensor)>& matches);

@@ -14,12 +14,16 @@ Value Emitter::new_value(std::string_view name, RowSpace rows, int64_t width) {
   return {static_cast<int32_t>(plan_.values.size()) - 1};
 }
 
+Op& Emitter::append_op(std::string_view role, OpArgs args, std::vector<Value> inputs, int32_t cache_layer) {
+  for (Value input : inputs) RAFTER_CHECK(input.valid(), "{}: an input was never written", role);
+  plan_.ops.push_back({std::string(role), layer_, std::move(args), std::move(inputs), {}, cache_layer, {}});
+  return plan_.ops.back();
+}
+
 Value Emitter::append(std::string_view role, OpArgs args, std::vector<Value> inputs, RowSpace rows,
                       int64_t width, int32_t cache_layer) {
-  for (Value input : inputs) RAFTER_CHECK(input.valid(), "{}: an input was never written", role);
-  Value out = new_value(role, rows, width);
-  plan_.ops.push_back(
-      {std::string(role), layer_, std::move(args), std::move(inputs), {out}, cache_layer, {}});
+  const Value out = new_value(role, rows, width);
+  append_op(role, std::move(args), std::move(inputs), cache_layer).outputs = {out};
   return out;
 }
 
@@ -121,6 +125,81 @@ Value Emitter::attention(std::string_view role, Value q, const KeysValues& cache
   args.cache.kv_heads = shape.kv_heads;
   args.cache.head_dim = shape.head_dim;
   return append(role, args, {q, cache.token}, RowSpace::step, width, cache.cache_layer);
+}
+
+QueriesKeysValues Emitter::short_convolution(std::string_view role, Value x, const float* weight,
+                                             const RecurrentShape& shape, int32_t state_layer) {
+  RAFTER_CHECK(plan_.info(x).width == shape.channels(), "{}: the input has width {}, the convolution {}",
+               role, plan_.info(x).width, shape.channels());
+  ShortConvolutionArgs args;
+  args.state.shape = shape;
+  args.weight = weight;
+  const QueriesKeysValues out = {new_value("conv_q", RowSpace::step, shape.key_width()),
+                                 new_value("conv_k", RowSpace::step, shape.key_width()),
+                                 new_value("conv_v", RowSpace::step, shape.value_width())};
+  append_op(role, args, {x}, options_.use_cache ? state_layer : -1).outputs = {out.q, out.k, out.v};
+  return out;
+}
+
+Value Emitter::l2_norm_per_head(std::string_view role, Value x, int32_t heads, float epsilon, float scale) {
+  const ValueInfo info = plan_.info(x);
+  L2NormArgs args;
+  args.groups = heads;
+  args.width = info.width / heads;
+  args.epsilon = epsilon;
+  args.scale = scale;
+  return append(role, args, {x}, info.rows, info.width);
+}
+
+Value Emitter::delta_gates(std::string_view role, Value alpha, Value beta, const float* rate,
+                           const float* bias) {
+  const ValueInfo info = plan_.info(alpha);
+  DeltaGatesArgs args;
+  args.heads = static_cast<int32_t>(info.width);
+  args.rate = rate;
+  args.bias = bias;
+  return append(role, args, {alpha, beta}, info.rows, 2 * info.width);
+}
+
+Value Emitter::gated_delta(std::string_view role, const QueriesKeysValues& qkv, Value gates,
+                           const RecurrentShape& shape, int32_t state_layer) {
+  GatedDeltaArgs args;
+  args.state.shape = shape;
+  return append(role, args, {qkv.q, qkv.k, qkv.v, gates}, RowSpace::step, shape.value_width(),
+                options_.use_cache ? state_layer : -1);
+}
+
+Value Emitter::gated_rms_norm_per_head(std::string_view role, Value x, Value gate, int32_t heads,
+                                       const float* weight, float epsilon) {
+  const ValueInfo info = plan_.info(x);
+  GatedRmsNormArgs args;
+  args.groups = heads;
+  args.width = info.width / heads;
+  args.epsilon = epsilon;
+  args.weight = weight;
+  return append(role, args, {x, gate}, info.rows, info.width);
+}
+
+Emitter::QueryGate Emitter::split_gate(std::string_view role, Value x, int32_t heads) {
+  const ValueInfo info = plan_.info(x);
+  SplitGateArgs args;
+  args.heads = heads;
+  args.width = info.width / heads / 2;
+  const QueryGate out = {new_value("attn_query", info.rows, info.width / 2),
+                         new_value("attn_gate", info.rows, info.width / 2)};
+  append_op(role, args, {x}, -1).outputs = {out.query, out.gate};
+  return out;
+}
+
+Value Emitter::sigmoid_gate(std::string_view role, Value x, Value gate) {
+  const ValueInfo info = plan_.info(x);
+  const int64_t gate_width = plan_.info(gate).width;
+  RAFTER_CHECK(gate_width == info.width || gate_width == 1, "{}: a gate of width {} for {}", role, gate_width,
+               info.width);
+  SigmoidGateArgs args;
+  args.width = info.width;
+  args.one_per_row = gate_width != info.width;
+  return append(role, args, {x, gate}, info.rows, info.width);
 }
 
 Value Emitter::swiglu(std::string_view role, Value gate, Value up) {

@@ -61,6 +61,11 @@ struct AttentionShape {
   float scale = 0;
 };
 
+// The values that a delta-net layer's convolution makes of its input.
+struct QueriesKeysValues {
+  Value q, k, v;
+};
+
 // A layer's keys and values after this step's rows were appended.
 struct KeysValues {
   Value token;  // with a cache
@@ -90,6 +95,21 @@ class Emitter {
   KeysValues append_keys_values(std::string_view role, Value k, Value v, const AttentionShape& shape,
                                 int32_t cache_layer);
   Value attention(std::string_view role, Value q, const KeysValues& cache, const AttentionShape& shape);
+  // Delta-net layers keep their state in layer `state_layer` of the states. `weight` is [taps, channels].
+  QueriesKeysValues short_convolution(std::string_view role, Value x, const float* weight,
+                                      const kernels::RecurrentShape& shape, int32_t state_layer);
+  Value l2_norm_per_head(std::string_view role, Value x, int32_t heads, float epsilon, float scale);
+  Value delta_gates(std::string_view role, Value alpha, Value beta, const float* rate, const float* bias);
+  Value gated_delta(std::string_view role, const QueriesKeysValues& qkv, Value gates,
+                    const kernels::RecurrentShape& shape, int32_t state_layer);
+  Value gated_rms_norm_per_head(std::string_view role, Value x, Value gate, int32_t heads,
+                                const float* weight, float epsilon);
+  struct QueryGate {
+    Value query, gate;
+  };
+  QueryGate split_gate(std::string_view role, Value x, int32_t heads);
+  // `gate` is as wide as x, or one value per row.
+  Value sigmoid_gate(std::string_view role, Value x, Value gate);
   Value swiglu(std::string_view role, Value gate, Value up);
   Value add(std::string_view role, Value a, Value b);
   // Routes from the router's logits [B, E]; what `experts` takes with the input that goes through them.
@@ -109,6 +129,8 @@ class Emitter {
 
  private:
   Value new_value(std::string_view name, RowSpace rows, int64_t width);
+  // An op whose outputs the caller fills in.
+  Op& append_op(std::string_view role, OpArgs args, std::vector<Value> inputs, int32_t cache_layer);
   Value append(std::string_view role, OpArgs args, std::vector<Value> inputs, RowSpace rows, int64_t width,
                int32_t cache_layer = -1);
 

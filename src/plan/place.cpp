@@ -18,7 +18,9 @@ struct Interval {
 int overwritable_input(const OpArgs& args) {
   if (std::holds_alternative<RmsNormArgs>(args) || std::holds_alternative<RopeArgs>(args) ||
       std::holds_alternative<SwigluArgs>(args) || std::holds_alternative<AddArgs>(args) ||
-      std::holds_alternative<ExpertsArgs>(args) || std::holds_alternative<RopeAppendArgs>(args)) {
+      std::holds_alternative<ExpertsArgs>(args) || std::holds_alternative<RopeAppendArgs>(args) ||
+      std::holds_alternative<L2NormArgs>(args) || std::holds_alternative<GatedRmsNormArgs>(args) ||
+      std::holds_alternative<SigmoidGateArgs>(args)) {
     return 0;
   }
   const auto* matmul = std::get_if<MatmulArgs>(&args);

@@ -22,6 +22,13 @@ struct NameOf {
   const char* operator()(const RouterArgs&) const { return "router"; }
   const char* operator()(const ExpertsArgs&) const { return "experts"; }
   const char* operator()(const RopeAppendArgs&) const { return "rope_append"; }
+  const char* operator()(const ShortConvolutionArgs&) const { return "short_convolution"; }
+  const char* operator()(const L2NormArgs&) const { return "l2_norm"; }
+  const char* operator()(const DeltaGatesArgs&) const { return "delta_gates"; }
+  const char* operator()(const GatedDeltaArgs&) const { return "gated_delta"; }
+  const char* operator()(const GatedRmsNormArgs&) const { return "gated_rms_norm"; }
+  const char* operator()(const SplitGateArgs&) const { return "split_gate"; }
+  const char* operator()(const SigmoidGateArgs&) const { return "sigmoid_gate"; }
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/op/attention.h"
+#include "kernels/op/delta_net.h"
 #include "kernels/op/elementwise.h"
 #include "kernels/op/embed.h"
 #include "kernels/op/experts.h"
@@ -46,7 +47,9 @@ using OpArgs =
     std::variant<kernels::EmbedArgs, kernels::RmsNormArgs, kernels::MatmulArgs, kernels::RopeAnglesArgs,
                  kernels::RopeArgs, kernels::KvAppendArgs, kernels::AttentionArgs, kernels::RowAttentionArgs,
                  kernels::SwigluArgs, kernels::AddArgs, kernels::SelectRowsArgs, kernels::RouterArgs,
-                 kernels::ExpertsArgs, kernels::RopeAppendArgs>;
+                 kernels::ExpertsArgs, kernels::RopeAppendArgs, kernels::ShortConvolutionArgs,
+                 kernels::L2NormArgs, kernels::DeltaGatesArgs, kernels::GatedDeltaArgs,
+                 kernels::GatedRmsNormArgs, kernels::SplitGateArgs, kernels::SigmoidGateArgs>;
 
 // Inputs and outputs stand in this order:
 //   embed         –                          → out
@@ -63,13 +66,20 @@ using OpArgs =
 //   router        logits                     → routes
 //   experts       x, routes                  → out
 //   rope_append   q, k, v, angles            → q rotated, token
+//   short_convolution x                      → q, k, v
+//   l2_norm       x                          → out
+//   delta_gates   alpha, beta                → gates
+//   gated_delta   q, k, v, gates             → out
+//   gated_rms_norm x, gate                   → out
+//   split_gate    x                          → query, gate
+//   sigmoid_gate  x, gate                    → out
 struct Op {
   std::string role;    // "attn_norm", "q_proj"; fused ops join their parts with '+'
   int32_t layer = -1;  // −1 outside the layers
   OpArgs args;
   std::vector<Value> inputs;
   std::vector<Value> outputs;
-  int32_t cache_layer = -1;     // attention and append: the layer of the cache
+  int32_t cache_layer = -1;     // attention and append: the layer of the cache; delta-net ops: of the states
   std::vector<Op> composition;  // fused ops: the plain ops it stands for, in order
 };
 

@@ -54,6 +54,24 @@ std::string shape_of(const Plan& plan, const Op& op, int64_t rows) {
     std::string operator()(const RopeAppendArgs& a) const {
       return fmt::format("[{},{},{}] kv {}", rows, a.q.heads, a.q.head_dim, a.k.heads);
     }
+    std::string operator()(const ShortConvolutionArgs& a) const {
+      return fmt::format("[{},{}] over {}", rows, a.state.shape.channels(), a.state.shape.taps);
+    }
+    std::string operator()(const L2NormArgs& a) const {
+      return fmt::format("[{},{},{}]", rows, a.groups, a.width);
+    }
+    std::string operator()(const DeltaGatesArgs& a) const { return fmt::format("2x[{},{}]", rows, a.heads); }
+    std::string operator()(const GatedDeltaArgs& a) const {
+      const RecurrentShape& s = a.state.shape;
+      return fmt::format("[{},{},{},{}] k {}", rows, s.value_heads, s.value_dim, s.key_dim, s.key_heads);
+    }
+    std::string operator()(const GatedRmsNormArgs& a) const {
+      return fmt::format("[{},{},{}]", rows, a.groups, a.width);
+    }
+    std::string operator()(const SplitGateArgs& a) const {
+      return fmt::format("2x[{},{},{}]", rows, a.heads, a.width);
+    }
+    std::string operator()(const SigmoidGateArgs& a) const { return fmt::format("[{},{}]", rows, a.width); }
   };
   return std::visit(Shape{plan, op, rows}, op.args);
 }

@@ -30,7 +30,8 @@ std::vector<float> run_layer(const OracleCase& oracle_case, const OracleValues& 
     shapes.push_back({layer.kv_heads, layer.head_dim});
   cache::BlockStore store = cache::BlockStore::create(shapes, tensor::DType::f32, 4).value();
   base::WorkerTeam team(2);
-  engine::HostExecutor executor(run.table, team, store);
+  cache::RecurrentStore states = cache::RecurrentStore::create(model->state_layers(), 1, 0).value();
+  engine::HostExecutor executor(run.table, team, store, &states);
 
   plan::EmitOptions options;
   options.capacity = 64;
@@ -52,6 +53,13 @@ std::vector<float> run_layer(const OracleCase& oracle_case, const OracleValues& 
   input.visible_to = visible_to.data();
   input.block_tables = table.data();
   input.block_table_stride = 4;
+
+  std::vector<int32_t> indices(rows);
+  for (int32_t i = 0; i < rows; ++i) indices[i] = i;
+  kernels::RecurrentRun all;
+  if (!states.empty()) all = states.begin(0, 0, rows);
+  const kernels::RecurrentInput recurrent = {1, &all, indices.data()};
+  input.recurrent = &recurrent;
 
   auto bound = executor.bind(std::move(plan), &input, 256).value();
   std::memcpy(bound->data(bound->plan().taps.at("x")), values.hidden_in.data(),

@@ -32,7 +32,10 @@ const char* const kCases[] = {"llama-a/hf-bf16",
                               "qwen3-moe-tiny/mlx-mixed-g64",
                               "qwen3-moe-256/gguf-q6_k",
                               "phi3/mlx4-g32",
-                              "smollm3/hf-bf16"};
+                              "smollm3/hf-bf16",
+                              "qwen3_5-tiny/mlx4-g32",
+                              "qwen3_5-wrapped/hf-bf16",
+                              "qwen3_5-moe/mlx8-g32"};
 
 class OrderTest : public ::testing::TestWithParam<const char*> {
  protected:
@@ -129,14 +132,25 @@ TEST_P(OrderTest, AloneAndAmongSixteenRows) {
   EXPECT_GT(compared, 500);
 }
 
+// Where recurrent layers cannot go back by themselves, snapshots lead.
 TEST_P(OrderTest, ReenteringACachedPrefix) {
   auto engine = open(2);
   const std::vector<float> fresh = run(*engine, 64);
   const size_t vocabulary = static_cast<size_t>(values_.vocabulary);
   const auto total = static_cast<int64_t>(values_.tokens.size());
   const int32_t sequence = engine->create_sequence().value();
-  feed(*engine, sequence, values_.tokens, 0, total, 64, nullptr);
+  const auto feed_with_snapshots = [&](int64_t begin, int64_t chunk, std::vector<float>* logits) {
+    for (int64_t stop :
+         {int64_t{1}, int64_t{37}, int64_t{63}, int64_t{64}, int64_t{65}, int64_t{100}, total}) {
+      if (stop <= begin) continue;
+      feed(*engine, sequence, values_.tokens, begin, stop, chunk, logits);
+      ASSERT_TRUE(engine->take_snapshot(sequence));
+      begin = stop;
+    }
+  };
+  feed_with_snapshots(0, 64, nullptr);
   for (int64_t keep : {64, 1, 63, 65, 37, 100}) {
+    ASSERT_EQ(engine->reentry_position(sequence, keep), keep);
     const int32_t forked = engine->fork_sequence(sequence, keep).value();
     std::vector<float> logits;
     feed(*engine, forked, values_.tokens, keep, total, 13, &logits);
@@ -147,11 +161,40 @@ TEST_P(OrderTest, ReenteringACachedPrefix) {
     engine->release_sequence(forked);
     engine->truncate(sequence, keep);
     logits.clear();
-    feed(*engine, sequence, values_.tokens, keep, total, 1, &logits);
+    feed_with_snapshots(keep, 1, &logits);
     EXPECT_EQ(std::memcmp(logits.data(), fresh.data() + static_cast<size_t>(keep) * vocabulary,
                           logits.size() * sizeof(float)),
               0)
         << "cut back to " << keep;
+  }
+}
+
+// Rows that speculation rejects: the last rows of a step are forgotten, without a snapshot.
+TEST_P(OrderTest, RejectedRowsWereNeverThere) {
+  auto engine = open(2);
+  const std::vector<float> fresh = run(*engine, 64);
+  const size_t vocabulary = static_cast<size_t>(values_.vocabulary);
+  const auto total = static_cast<int64_t>(values_.tokens.size());
+  const int32_t sequence = engine->create_sequence().value();
+  std::mt19937 random(17);
+  for (int64_t held = 0; held + 8 < total;) {
+    std::vector<Row> rows;
+    const int64_t right = 1 + static_cast<int64_t>(random() % 4);
+    for (int64_t i = 0; i < right + 4; ++i) {
+      const int32_t token = i < right ? values_.tokens[static_cast<size_t>(held + i)] : 5;
+      rows.push_back({token, static_cast<int32_t>(held + i), sequence, true, 0});
+    }
+    ASSERT_TRUE(engine->step(rows).ok());
+    for (int64_t i = 0; i < right; ++i) {
+      ASSERT_EQ(
+          std::memcmp(engine->logits(static_cast<int>(i)).data(),
+                      fresh.data() + static_cast<size_t>(held + i) * vocabulary, vocabulary * sizeof(float)),
+          0)
+          << "position " << held + i;
+    }
+    held += right;
+    ASSERT_EQ(engine->reentry_position(sequence, held), held);
+    engine->truncate(sequence, held);
   }
 }
 

@@ -13,17 +13,20 @@ KernelTable make_table(base::CpuTier tier) {
     case base::CpuTier::avx512:
       add_row_kernels_avx512(table);
       add_attention_kernels_avx512(table);
+      add_delta_net_kernels_avx512(table);
       add_matmul_kernels_avx512(table);
       return table;
     case base::CpuTier::avx2:
       add_row_kernels_avx2(table);
       add_attention_kernels_avx2(table);
+      add_delta_net_kernels_avx2(table);
       add_matmul_kernels_avx2(table);
       return table;
 #endif
     default:
       add_row_kernels_portable(table);
       add_attention_kernels_portable(table);
+      add_delta_net_kernels_portable(table);
       add_matmul_kernels_portable(table);
       return table;
   }

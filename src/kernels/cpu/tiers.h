@@ -11,6 +11,12 @@ void add_row_kernels_portable(KernelTable&);
 void add_row_kernels_avx2(KernelTable&);
 void add_row_kernels_avx512(KernelTable&);
 
+// short_convolution, l2_norm, delta_gates, gated_delta, gated_rms_norm, split_gate, sigmoid_gate,
+// gated_delta_scratch.
+void add_delta_net_kernels_portable(KernelTable&);
+void add_delta_net_kernels_avx2(KernelTable&);
+void add_delta_net_kernels_avx512(KernelTable&);
+
 // attention, row_attention, attention_scratch.
 void add_attention_kernels_portable(KernelTable&);
 void add_attention_kernels_avx2(KernelTable&);

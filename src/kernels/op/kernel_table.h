@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/op/attention.h"
+#include "kernels/op/delta_net.h"
 #include "kernels/op/elementwise.h"
 #include "kernels/op/embed.h"
 #include "kernels/op/experts.h"
@@ -28,6 +29,13 @@ struct KernelTable {
   void (*kv_append)(const KvAppendArgs&, Worker&) = nullptr;
   void (*attention)(const AttentionArgs&, Worker&) = nullptr;
   void (*row_attention)(const RowAttentionArgs&, Worker&) = nullptr;
+  void (*short_convolution)(const ShortConvolutionArgs&, Worker&) = nullptr;
+  void (*l2_norm)(const L2NormArgs&, Worker&) = nullptr;
+  void (*delta_gates)(const DeltaGatesArgs&, Worker&) = nullptr;
+  void (*gated_delta)(const GatedDeltaArgs&, Worker&) = nullptr;
+  void (*gated_rms_norm)(const GatedRmsNormArgs&, Worker&) = nullptr;
+  void (*split_gate)(const SplitGateArgs&, Worker&) = nullptr;
+  void (*sigmoid_gate)(const SigmoidGateArgs&, Worker&) = nullptr;
   void (*swiglu)(const SwigluArgs&, Worker&) = nullptr;
   void (*add)(const AddArgs&, Worker&) = nullptr;
   void (*select_rows)(const SelectRowsArgs&, Worker&) = nullptr;
@@ -49,6 +57,7 @@ struct KernelTable {
   };
   Scratch (*matmul_scratch)(const MatmulArgs&, int64_t capacity) = nullptr;
   Scratch (*attention_scratch)(const AttentionArgs&, int64_t capacity, int64_t max_positions) = nullptr;
+  Scratch (*gated_delta_scratch)(const GatedDeltaArgs&) = nullptr;
   Scratch (*experts_scratch)(const ExpertsArgs&, int64_t capacity) = nullptr;
 };
 

@@ -11,6 +11,8 @@
 
 namespace rafter::kernels {
 
+struct RecurrentInput;  // kernels/op/recurrent.h
+
 // The input block. Arrays have the bucket's capacity; only the first `rows` (or `wanted_rows`) entries are
 // live. A row is one token: its sequence, its position, the positions it may see. Rows of one sequence may be
 // any number and stand anywhere in the list; a row's own key and value are appended before any row attends.
@@ -25,6 +27,7 @@ struct StepInput {
   const int32_t* wanted = nullptr;        // [wanted_rows] indices into the rows, ascending
   const int32_t* block_tables = nullptr;  // [sequences, block_table_stride] cache block ids
   int64_t block_table_stride = 0;
+  const RecurrentInput* recurrent = nullptr;  // the rows by sequence; null: the plan has no recurrent layers
 };
 
 // Bytes and operations of one step, for the profiler, the printer and the predictor.

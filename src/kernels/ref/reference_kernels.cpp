@@ -16,6 +16,13 @@ KernelTable make_table() {
   table.kv_append = reference::kv_append;
   table.attention = reference::attention;
   table.row_attention = reference::row_attention;
+  table.short_convolution = reference::short_convolution;
+  table.l2_norm = reference::l2_norm;
+  table.delta_gates = reference::delta_gates;
+  table.gated_delta = reference::gated_delta;
+  table.gated_rms_norm = reference::gated_rms_norm;
+  table.split_gate = reference::split_gate;
+  table.sigmoid_gate = reference::sigmoid_gate;
   table.swiglu = reference::swiglu;
   table.add = reference::add;
   table.select_rows = reference::select_rows;
