@@ -1,5 +1,5 @@
 # Front door. Each target does everything it needs from a bare checkout and may be run again at any time.
-.PHONY: help demo build test lint check oracle test-asan test-tsan install clean
+.PHONY: help demo build test lint check oracle test-asan test-tsan fuzz install clean
 
 SMOLLM2 := build/models/smollm2-135m-instruct.gguf
 
@@ -8,6 +8,7 @@ help:
 	@echo "make build       build build/release/rafter"
 	@echo "make test        build, make the expected values with the pinned Python peers, run the test suite"
 	@echo "make check       lint, test, and the suite under the sanitizers: what CI runs"
+	@echo "make fuzz        the long runs of the fuzz targets (FUZZ_RUNS=10000000 each, hours); FUZZ_TARGETS=a_fuzz,b_fuzz"
 	@echo "make lint        formatting and include directions (make lint FIX=1 formats)"
 	@echo "make install     install the release build (PREFIX=/usr/local)"
 	@echo "make clean       remove build/"
@@ -42,7 +43,7 @@ oracle: build/.test-dependencies $(SMOLLM2)
 	@build/oracle/venv/bin/python oracle/generate.py --out build/oracle/data
 	@build/oracle/venv/bin/python oracle/smollm2.py --gguf $(SMOLLM2) --out build/oracle/smollm2
 	@$(MAKE) --no-print-directory build/oracle/tokenizer/vectors.json build/oracle/tokenizer/smollm2_ids.json \
-	  build/oracle/jinja/random.json
+	  build/oracle/jinja/random.json build/oracle/codec/vectors.txt build/oracle/vocabularies/corpus.bin
 
 TOKENIZER_VECTORS := oracle/tokenizer_vectors.py oracle/tokenizer_texts.py oracle/gguf_tokenizer.py oracle/requirements.txt
 
@@ -51,6 +52,15 @@ build/oracle/tokenizer/vectors.json: $(TOKENIZER_VECTORS)
 
 build/oracle/tokenizer/smollm2_ids.json: $(TOKENIZER_VECTORS) $(SMOLLM2)
 	@build/oracle/venv/bin/python oracle/tokenizer_vectors.py --out build/oracle/tokenizer --gguf $(SMOLLM2)
+
+build/oracle/codec/vectors.txt: oracle/codec_vectors.py oracle/requirements.txt
+	@build/oracle/venv/bin/python oracle/codec_vectors.py --random $@
+
+VOCABULARIES := oracle/tokenizer_vocabularies.py oracle/tokenizer_corpus.py oracle/tokenizer_trained.py
+
+build/oracle/vocabularies/corpus.bin: $(VOCABULARIES) $(TOKENIZER_VECTORS) $(SMOLLM2)
+	@echo "fetching the vocabularies of seven models (120 MB) and comparing 55,000 texts (two minutes)"
+	@build/oracle/venv/bin/python oracle/tokenizer_vocabularies.py --out build/oracle/vocabularies --gguf $(SMOLLM2)
 
 build/oracle/jinja/random.json: oracle/jinja_vectors.py oracle/jinja_random.py oracle/requirements.txt
 	@mkdir -p $(@D)
@@ -78,6 +88,15 @@ test-tsan: build/.test-dependencies
 	@cmake --preset tsan > build/configure-tsan.log || { cat build/configure-tsan.log; exit 1; }
 	@cmake --build --preset tsan --target $(TSAN_TESTS)
 	@RAFTER_ORACLE_SAMPLE=1 scripts/run-tests build/tsan --programs '^($(subst $(space),|,$(TSAN_TESTS)))$$'
+
+FUZZ_RUNS := 10000000
+
+# One target after another at the lowest priority; the record goes to bench/records/fuzz.json. Short runs of the same
+# targets are part of the test suite.
+fuzz: build/.test-dependencies
+	@cmake --preset fuzz > build/configure-fuzz.log || { cat build/configure-fuzz.log; exit 1; }
+	@cmake --build --preset fuzz --target fuzz_targets
+	@scripts/fuzz build/fuzz --runs $(FUZZ_RUNS) $(if $(FUZZ_TARGETS),--targets $(FUZZ_TARGETS))
 
 check:
 	@scripts/run-tests --clear

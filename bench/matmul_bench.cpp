@@ -29,12 +29,13 @@
 #include "base/cpu_info.h"
 #include "base/worker_team.h"
 #include "kernels/cpu/tiers.h"
+#include "tensor/codec.h"
+#include "tensor/format_table.h"
 
 namespace rafter::kernels {
 namespace {
 
 using tensor::DType;
-using tensor::FormatKind;
 using tensor::NumberFormat;
 
 constexpr int kPairs = 11;
@@ -68,8 +69,10 @@ NumberFormat parse_format(const std::string& name) {
   for (DType type : {DType::f32, DType::f16, DType::bf16}) {
     if (NumberFormat::plain(type).name() == name) return NumberFormat::plain(type);
   }
-  for (FormatKind kind : {FormatKind::q4_0, FormatKind::q4_1, FormatKind::q8_0, FormatKind::q6_k}) {
-    if (NumberFormat::block(kind).name() == name) return NumberFormat::block(kind);
+  for (const tensor::FormatTraits& traits : tensor::all_format_traits()) {
+    if (traits.name != name) continue;
+    if (traits.block_columns == 1) break;
+    return traits.block_columns == 0 ? NumberFormat::floating(traits.kind) : NumberFormat::block(traits.kind);
   }
   int bits = 0, group = 0;
   if (std::sscanf(name.c_str(), "q%dg%d", &bits, &group) != 2) {
@@ -79,38 +82,22 @@ NumberFormat parse_format(const std::string& name) {
   return NumberFormat::affine(bits, group, DType::bf16);
 }
 
-// Random codes with small finite scales: every 16-bit word gets an exponent that is small both as bf16 and as
-// f16 where a scale may be; codes may be anything.
-void fill(std::byte* to, int64_t bytes, bool scales) {
-  std::minstd_rand random(7);
-  auto* words = reinterpret_cast<uint16_t*>(to);
-  for (int64_t i = 0; i < bytes / 2; ++i) {
-    const auto word = static_cast<uint16_t>(random());
-    words[i] = scales ? static_cast<uint16_t>(0x3C00 | (word & 0x80FF)) : word;
-  }
-}
-
+// One encoded row of random values, at every row.
 tensor::MatrixView make_matrix(const NumberFormat& format, int64_t rows, int64_t columns) {
-  const int64_t data = rows * format.row_bytes(columns), scales = rows * format.scale_row_bytes(columns);
-  std::byte* memory = map_pages(data + 2 * scales + 64);
-  const bool plain = format.block_columns() == 1;
-  fill(memory, data, plain);
-  const int64_t block = format.block_columns();
-  if (!plain && format.kind != FormatKind::affine) {  // scales inside the blocks
-    const int64_t block_bytes = format.row_bytes(block);
-    for (int64_t b = 0; b < data / block_bytes; ++b) {
-      auto* words = reinterpret_cast<uint16_t*>(memory + b * block_bytes);
-      words[format.kind == FormatKind::q6_k ? 104 : 0] = 0x2000;
-      if (format.kind == FormatKind::q4_1) words[1] = 0xA000;
-    }
-  }
-  fill(memory + data, 2 * scales, true);
-  return {format,
-          rows,
-          columns,
-          memory,
-          scales > 0 ? memory + data : nullptr,
-          scales > 0 ? memory + data + scales : nullptr};
+  std::minstd_rand random(7);
+  std::vector<float> values(static_cast<size_t>(columns));
+  for (float& value : values) value = static_cast<float>(random() % 1001) / 500 - 1;
+  const tensor::EncodedMatrix row = tensor::encode_matrix(format, 1, columns, values);
+  std::byte* next = map_pages(format.matrix_bytes(rows, columns) + 64);
+  const auto repeat = [&](const std::vector<std::byte>& bytes) -> const std::byte* {
+    if (bytes.empty()) return nullptr;
+    const std::byte* begin = next;
+    for (int64_t r = 0; r < rows; ++r) next = std::copy(bytes.begin(), bytes.end(), next);
+    return begin;
+  };
+  const std::byte* data = repeat(row.data);
+  const std::byte* scales = repeat(row.scales);
+  return {format, rows, columns, data, scales, repeat(row.biases)};
 }
 
 class BenchWorker : public Worker {

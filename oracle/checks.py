@@ -3,6 +3,7 @@
 import expand
 import gguf
 import gguf_checkpoint
+import k_quants
 import mlx.core as mx
 import numpy as np
 import q6_k
@@ -13,13 +14,29 @@ RELATIVE_ERROR = {
     "fp16": (1e-5, 3e-4),
     "bf16": (5e-4, 2e-3),
     "mlx8": (1e-3, 1.2e-2),
+    "mlx6": (5e-3, 4e-2),
+    "mlx5": (1e-2, 8e-2),
     "mlx4": (3e-2, 1.6e-1),
+    "mlx3": (8e-2, 3.5e-1),
+    "mlx2": (2e-1, 7e-1),
+    "mlx-mxfp4": (5e-2, 2e-1),
+    "mlx-mxfp8": (1e-2, 5e-2),
+    "mlx-nvfp4": (5e-2, 1.5e-1),
     "gguf-f32": (0.0, 0.0),
     "gguf-f16": (1e-5, 3e-4),
     "gguf-q8_0": (1e-3, 1e-2),
     "gguf-q6_k": (5e-3, 3e-2),
     "gguf-q4_0": (3e-2, 1.2e-1),
     "gguf-q4_1": (3e-2, 1.2e-1),
+    "gguf-q5_0": (1.5e-2, 6e-2),
+    "gguf-q5_1": (1.5e-2, 6e-2),
+    "gguf-q2_k": (1.5e-1, 5e-1),
+    "gguf-q3_k": (8e-2, 3e-1),
+    "gguf-q4_k": (3e-2, 1.2e-1),
+    "gguf-q5_k": (1.5e-2, 6e-2),
+    "gguf-iq4_nl": (3e-2, 1.2e-1),
+    "gguf-iq4_xs": (3e-2, 1.2e-1),
+    "gguf-mxfp4": (5e-2, 2e-1),
 }
 
 # Largest difference between two logit sets, relative to the largest logit.
@@ -111,11 +128,40 @@ def check_q6_k() -> None:
     require((decoded[1] == 0).all(), "a block of zeros decodes to something else")
 
 
+def check_k_quants() -> None:
+    """gguf's decoders give back what the encoders were given, to within the width of their codes."""
+    values = np.random.default_rng(7).standard_normal((5, 512)).astype(np.float32)
+    values[1] = 0
+    values[2] = np.abs(values[2])
+    for kind, most in (("Q2_K", 0.5), ("Q3_K", 0.4), ("Q4_K", 0.1), ("Q5_K", 0.06), ("IQ4_NL", 0.16), ("IQ4_XS", 0.16)):
+        stored = k_quants.encode(values, kind)
+        decoded = gguf.dequantize(stored, gguf.GGMLQuantizationType[kind])
+        error = np.abs(decoded - values).max() / np.abs(values).max()
+        require(error < most, f"{kind} error {error:.3f} of the largest value")
+        require((decoded[1] == 0).all(), f"{kind}: a block of zeros decodes to something else")
+
+
+def check_floating() -> None:
+    """Our expansion of MLX's floating-point modes against mlx's own, over every scale and code."""
+    random = np.random.default_rng(8)
+    for mode, group, bits in (("mxfp4", 32, 4), ("mxfp8", 32, 8), ("nvfp4", 16, 4)):
+        scales = np.arange(255 if mode != "nvfp4" else 127, dtype=np.uint8)[:, None].repeat(4, 1)
+        codes = random.integers(0, 256, (len(scales), 4 * group * bits // 8), dtype=np.uint8)
+        codes[codes & 0x7F == 0x7F] = 0
+        words = codes.view(np.uint32)
+        theirs = mx.dequantize(mx.array(words), mx.array(scales), mode=mode, dtype=mx.float32)
+        with np.errstate(over="ignore"):
+            ours = expand.floating(words, scales, mode)
+        require((ours == np.array(theirs)).all(), f"{mode} expansion differs from mlx's in fp32")
+
+
 def check_encoders() -> None:
     check_packing()
     check_affine()
     check_permutation()
     check_q6_k()
+    check_k_quants()
+    check_floating()
 
 
 def check_frequencies(fixture, model) -> None:

@@ -15,10 +15,31 @@ import torch
 from weights import unstack_experts
 
 
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+
+
 def unpack(words: np.ndarray, bits: int) -> np.ndarray:
-    """u32 [rows, words] → codes [rows, words · 32 / bits], least significant bits first; 4 and 8 bits."""
-    shifts = np.arange(0, 32, bits, dtype=np.uint32)
-    return (words[..., None] >> shifts & np.uint32(2**bits - 1)).reshape(words.shape[0], -1)
+    """u32 [rows, words] → codes [rows, words · 32 / bits]: one stream, least significant bits first."""
+    stream = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=-1, bitorder="little")
+    return np.packbits(stream.reshape(len(words), -1, bits), axis=-1, bitorder="little")[..., 0]
+
+
+def e4m3(codes: np.ndarray) -> np.ndarray:
+    return torch.from_numpy(np.ascontiguousarray(codes)).view(torch.float8_e4m3fn).float().numpy()
+
+
+def e8m0(codes: np.ndarray) -> np.ndarray:
+    return np.exp2(codes.astype(np.float64) - 127).astype(np.float32)
+
+
+def floating(words: np.ndarray, scales: np.ndarray, mode: str) -> np.ndarray:
+    """The weights of MLX's modes without biases, in fp32, [rows, K]."""
+    values = e4m3(unpack(words, 8)) if mode == "mxfp8" else E2M1[unpack(words, 4)]
+    scales = e4m3(scales) if mode == "nvfp4" else e8m0(scales)
+    groups = values.reshape(*scales.shape, -1)
+    if groups.shape[-1] != (16 if mode == "nvfp4" else 32):
+        raise ValueError(f"{mode} groups of {groups.shape[-1]}")
+    return (groups * scales[..., None]).reshape(values.shape)
 
 
 def affine(words: np.ndarray, scales: np.ndarray, biases: np.ndarray, bits: int, group: int) -> np.ndarray:
@@ -41,10 +62,20 @@ def read_folder(folder: Path) -> dict:
         if f"{path}.scales" not in tensors or part != "weight":
             value = tensor.float().numpy()
         else:
-            parameters = {**quantization, **(quantization.get(path) or {})}
-            parts = [tensor, tensors[f"{path}.scales"].float(), tensors[f"{path}.biases"].float()]
-            rows = [values.reshape(-1, values.shape[-1]).numpy() for values in parts]
-            value = affine(*rows, parameters["bits"], parameters["group_size"])
+            parameters = {"mode": "affine", **quantization, **(quantization.get(path) or {})}
+            parts = [tensor, tensors[f"{path}.scales"]]
+            rows = [part.reshape(-1, part.shape[-1]) for part in parts]
+            if parameters["mode"] != "affine":
+                value = floating(rows[0].numpy(), rows[1].numpy(), parameters["mode"])
+            else:
+                biases = tensors[f"{path}.biases"]
+                value = affine(
+                    rows[0].numpy(),
+                    rows[1].float().numpy(),
+                    biases.reshape(-1, biases.shape[-1]).float().numpy(),
+                    parameters["bits"],
+                    parameters["group_size"],
+                )
             value = value.reshape(*tensor.shape[:-1], -1)
         if ".switch_mlp." in path:
             at, role = path.split(".switch_mlp.")

@@ -13,24 +13,40 @@ VOCABULARY = 320
 
 @dataclass(frozen=True)
 class MlxVariant:
-    """One MLX affine quantisation. `overrides` maps a module path to its bits, or to None: left as it is."""
+    """One MLX quantisation.
+
+    `overrides` maps a module path to its bits, to all of its parameters, or to None: left as it is.
+    """
 
     bits: int
     group: int
     dtype: str = "bf16"  # of scales, biases, norms
+    mode: str = "affine"
     overrides: dict = field(default_factory=dict)
+    name: str = ""  # tells mixtures apart
 
     @property
     def format(self) -> str:
-        return "mlx-mixed" if self.overrides else f"mlx{self.bits}"
+        return self.name or ("mlx-mixed" if self.overrides else self._format(self.bits, self.mode))
+
+    @staticmethod
+    def _format(bits: int, mode: str) -> str:
+        return f"mlx{bits}" if mode == "affine" else f"mlx-{mode}"
+
+    def parameters_of(self, path: str) -> dict | None:
+        """bits, group_size and mode of a module; None: not quantised."""
+        own = self.overrides.get(path, self.bits)
+        if own is None:
+            return None
+        own = own if isinstance(own, dict) else {"bits": own}
+        return {"group_size": self.group, "bits": self.bits, "mode": self.mode, **own}
 
     def format_of(self, name: str) -> str:
         """The format of one matrix, by the name of its weight; experts lie in one stack."""
         if not self.overrides and name.endswith((".mlp.gate.weight", ".mlp.shared_expert_gate.weight")):
             return "mlx8"  # mlx-lm's own choice for routers
-        path = re.sub(r"\.experts\.\d+\.", ".switch_mlp.", name.removesuffix(".weight"))
-        bits = self.overrides.get(path, self.bits)
-        return self.dtype if bits is None else f"mlx{bits}"
+        own = self.parameters_of(re.sub(r"\.experts\.\d+\.", ".switch_mlp.", name.removesuffix(".weight")))
+        return self.dtype if own is None else self._format(own["bits"], own["mode"])
 
     @property
     def folder(self) -> str:
@@ -53,6 +69,8 @@ class Fixture:
     layout: str = "single"
     mixed_gguf: bool = False
     in_gguf: bool = True
+    gguf: tuple | None = None  # instead of the usual types
+    hf: tuple | None = None  # instead of the usual dtypes
     steps: int = 64  # tokens after the prompt
     wrapped: bool = False  # folders hold the language part of a model that also sees images
 
@@ -104,12 +122,16 @@ class Fixture:
     @property
     def hf_dtypes(self) -> tuple:
         """The larger fixtures leave out what the others show, to keep the files small."""
+        if self.hf is not None:
+            return self.hf
         return ("fp32", "bf16") if self.is_256 else ("fp32", "bf16", "fp16")
 
     @property
     def gguf_types(self) -> tuple:
         if not self.in_gguf:
             return ()
+        if self.gguf is not None:
+            return self.gguf
         types = ("F16", "Q4_0", "Q4_1", "Q8_0") + (("Q6_K",) if self.is_256 else ("F32",))
         return types + (("mixed",) if self.mixed_gguf else ())
 
@@ -163,6 +185,36 @@ def _mixed_overrides(*layers: int, left_alone: str | None = None) -> dict:
     return {path: None if path == left_alone else 8 for path in paths}
 
 
+def _mode(mode: str) -> dict:
+    group, bits = {"mxfp4": (32, 4), "mxfp8": (32, 8), "nvfp4": (16, 4)}[mode]
+    return {"group_size": group, "bits": bits, "mode": mode}
+
+
+# Every affine width and group that no other checkpoint has.
+MIXED_WIDTHS = {
+    "model.embed_tokens": {"bits": 6, "group_size": 32},
+    "lm_head": {"bits": 6, "group_size": 64},
+    "model.layers.0.self_attn.q_proj": {"bits": 5, "group_size": 32},
+    "model.layers.0.self_attn.k_proj": {"bits": 5, "group_size": 64},
+    "model.layers.0.self_attn.v_proj": {"bits": 5, "group_size": 128},
+    "model.layers.0.self_attn.o_proj": {"bits": 6, "group_size": 128},
+    "model.layers.0.mlp.gate_proj": {"bits": 3, "group_size": 32},
+    "model.layers.0.mlp.up_proj": {"bits": 3, "group_size": 64},
+    "model.layers.0.mlp.down_proj": {"bits": 3, "group_size": 128},
+    "model.layers.1.mlp.gate_proj": {"bits": 2, "group_size": 32},
+    "model.layers.1.mlp.up_proj": {"bits": 2, "group_size": 64},
+}
+# All modes in one file, some modules left as they are.
+MIXED_MODES = {
+    "model.embed_tokens": _mode("mxfp8"),
+    "lm_head": {"group_size": 64, "bits": 6, "mode": "affine"},
+    "model.layers.0.self_attn.v_proj": _mode("mxfp8"),
+    "model.layers.0.mlp.down_proj": _mode("mxfp4"),
+    "model.layers.1.self_attn.q_proj": {"group_size": 32, "bits": 4, "mode": "affine"},
+    "model.layers.1.self_attn.o_proj": None,
+}
+
+
 def _hybrid_config(model_type, hidden, layers, intermediate, head_dim, delta, tied, **more):
     """`delta`: key heads, value heads, key dim, value dim."""
     config = _config(
@@ -194,7 +246,6 @@ def _hybrid_overrides(*layers: int) -> dict:
         paths += [f"{at}.linear_attn.{part}" for part in ("in_proj_qkv", "in_proj_z", "in_proj_a", "out_proj")]
         paths += [f"{at}.self_attn.{part}_proj" for part in "qkvo"]
     return dict.fromkeys(paths, 8)
-
 
 LLAMA3_SCALING = {
     "rope_type": "llama3",
@@ -484,6 +535,34 @@ FIXTURES = (
         tied=True,
         pre="smollm",
         mlx=(MlxVariant(4, 32), MlxVariant(8, 64)),
+    ),
+    Fixture(
+        name="llama-formats",
+        config=_config(
+            "llama", 256, 2, 4, 2, 512, rope_theta=10000.0, tie_word_embeddings=False, rms_norm_eps=1e-5
+        ),
+        tied=False,
+        pre="llama-bpe",
+        mlx=(
+            MlxVariant(4, 32, mode="mxfp4"),
+            MlxVariant(8, 32, mode="mxfp8"),
+            MlxVariant(4, 16, mode="nvfp4"),
+            MlxVariant(4, 16, mode="nvfp4", overrides=MIXED_MODES, name="mlx-modes"),
+            MlxVariant(4, 32, overrides=MIXED_WIDTHS, name="mlx-widths"),
+        ),
+        hf=(),
+        gguf=(
+            "Q5_0",
+            "Q5_1",
+            "Q2_K",
+            "Q3_K",
+            "Q4_K",
+            "Q5_K",
+            "IQ4_NL",
+            "IQ4_XS",
+            "MXFP4",
+            "mixed-k",
+        ),
     ),
     Fixture(
         name="qwen3_5-tiny",

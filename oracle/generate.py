@@ -11,6 +11,8 @@ expected values (safetensors), for T = prompt + `steps` tokens over a vocabulary
     witness     f32 [T, V]   transformers in bf16 on the same weights: what bf16 arithmetic costs
     hidden_in   f32 [P, H]   the input of layer 0 for the P prompt tokens
     hidden_out  f32 [P, H]   its output
+    embedding   f32 [H]      the last token's state after the final norm, scaled to length 1
+    perplexity  f32 [2]      what mlx-lm is compared on: its perplexity of the tokens in windows of 25, and the error
     router_margin  f32 [T]   mixtures only: by how much the last chosen expert beats the first left out
 
 A second run with unchanged scripts, pins and text returns at once.
@@ -33,6 +35,7 @@ SCRIPTS = (
     "gguf_checkpoint.py",
     "gguf_tokenizer.py",
     "hf_checkpoint.py",
+    "k_quants.py",
     "mlx_model.py",
     "qwen3_5.py",
     "q6_k.py",
@@ -81,7 +84,8 @@ class FixtureWriter:
             path = self.folder / variant.folder
             mlx_model.write_quantised(path, self.fixture, self.weights, variant)
             tiny_tokenizer.write(path, self.fixture, self.tokenizer)
-            self.add(path, variant.format, variant.format_of, dtype=variant.dtype, group=variant.group)
+            group = 0 if variant.name else variant.group
+            self.add(path, variant.format, variant.format_of, dtype=variant.dtype, group=group)
         for kind in self.fixture.gguf_types:
             path = self.folder / f"{self.fixture.name}-{kind.lower()}.gguf"
             template = tiny_tokenizer.CHAT_TEMPLATE
@@ -92,7 +96,7 @@ class FixtureWriter:
             def format_of(name, kind=kind):
                 return f"gguf-{gguf_checkpoint.type_of(name, kind).lower()}"
 
-            group = 32 if kind in ("Q4_0", "Q4_1", "Q8_0") else 0
+            group = 32 if kind in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "MXFP4") else 0
             self.add(path, f"gguf-{kind.lower()}", format_of, group=group)
 
     def add(self, path: Path, format_name: str, format_of, dtype: str | None = None, group: int = 0) -> None:
@@ -103,6 +107,7 @@ class FixtureWriter:
         """
         import checks
         import expand
+        import mlx_model
         import numpy as np
         import truth
         from safetensors.numpy import save_file
@@ -111,14 +116,15 @@ class FixtureWriter:
         stored = expand.read(path)
         checks.check_expanded(name, format_of, stored, self.weights)
         truth.set_weights(self.model, stored)
-        logits, hidden_in, hidden_out = truth.forward(self.model, self.tokens)
-        witness, _, _ = truth.forward(truth.bf16_copy(self.model), self.tokens)
-        embedding = stored["model.embed_tokens.weight"][self.tokens]
-        checks.require((hidden_in == embedding).all(), f"{name}: layer 0 does not start from the embedding")
+        logits, hidden_in, hidden_out, embedding = truth.forward(self.model, self.tokens)
+        witness, _, _, _ = truth.forward(truth.bf16_copy(self.model), self.tokens)
+        looked_up = stored["model.embed_tokens.weight"][self.tokens]
+        checks.require((hidden_in == looked_up).all(), f"{name}: layer 0 does not start from the embedding")
         figures = checks.check_outputs(name, logits, witness, self.fixture.amplifies_rounding)
         second = self.second_truth(path, format_name, stored)
         if second is not None:
             figures["mlx_lm_relative_delta"] = checks.check_second_truth(name, second, logits)
+            perplexity = mlx_model.perplexity(self.fixture, path, stored, self.tokens, format_name)
         expected = self.folder / "truth" / f"{path.stem}.safetensors"
         expected.parent.mkdir(exist_ok=True)
         values = {
@@ -128,7 +134,10 @@ class FixtureWriter:
             "witness": witness,
             "hidden_in": hidden_in[:PROMPT],
             "hidden_out": hidden_out[:PROMPT],
+            "embedding": embedding,
         }
+        if second is not None:
+            values["perplexity"] = np.array(perplexity, dtype=np.float32)
         if "num_experts" in self.fixture.config:
             values["router_margin"] = truth.router_margins(self.model, self.tokens)
         save_file({key: np.ascontiguousarray(value) for key, value in values.items()}, expected)

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import gguf
+import k_quants
 import numpy as np
 import qwen3_5
 import q6_k
@@ -44,6 +45,20 @@ MIXED = {
     "ffn_down": "Q6_K",
     "output": "Q6_K",
 }
+
+# As K-quant recipes mix them, with the types they fall back to.
+MIXED_K = {
+    "token_embd": "Q3_K",
+    "attn_q": "Q4_K",
+    "attn_k": "Q5_0",
+    "attn_v": "Q6_K",
+    "attn_output": "Q5_K",
+    "ffn_gate": "IQ4_NL",
+    "ffn_up": "Q4_K",
+    "ffn_down": "Q2_K",
+    "output": "Q5_1",
+}
+MIXTURES = {"mixed": MIXED, "mixed-k": MIXED_K}
 
 CONTROL, NORMAL = 3, 1
 
@@ -101,13 +116,19 @@ def llama3_divisors(rope: dict, head_dim: int) -> np.ndarray:
 
 def type_of(name: str, kind: str) -> str:
     """The GGUF type of a matrix, by its Hugging Face name, in a file of this kind."""
-    return MIXED[gguf_name(name).split(".")[-2]] if kind == "mixed" else kind
+    return MIXTURES[kind][gguf_name(name).split(".")[-2]] if kind in MIXTURES else kind
+
+
+def encode_rows(encoder, values: np.ndarray) -> np.ndarray:
+    """A stack of matrices through an encoder of one."""
+    return encoder(values.reshape(-1, values.shape[-1])).reshape(*values.shape[:-1], -1)
 
 
 def encode(values: np.ndarray, kind: str) -> np.ndarray:
     if kind == "Q6_K":
-        rows = q6_k.encode(values.reshape(-1, values.shape[-1]))
-        return rows.reshape(*values.shape[:-1], -1)
+        return encode_rows(q6_k.encode, values)
+    if kind in k_quants.ENCODERS:
+        return encode_rows(lambda rows: k_quants.encode(rows, kind), values)
     return gguf.quantize(values, gguf.GGMLQuantizationType[kind])
 
 
@@ -170,7 +191,7 @@ def _add_tokenizer(
 def write(
     path: Path, fixture: Fixture, weights: dict, kind: str, tokenizer: Tokenizer, merges, template
 ) -> None:
-    """`kind` is a GGUF type for every matrix, or "mixed"; vectors stay F32."""
+    """`kind` is a GGUF type for every matrix, or a mixture; vectors stay F32."""
     path.parent.mkdir(parents=True, exist_ok=True)
     arch = fixture.gguf_architecture
     writer = gguf.GGUFWriter(path, arch)

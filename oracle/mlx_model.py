@@ -11,11 +11,13 @@ import numpy as np
 import qwen3_5
 from fixtures import Fixture, MlxVariant
 from mlx.utils import tree_flatten
+from mlx_lm.perplexity import eval_ppl
 from mlx_lm.utils import _get_classes, load_model, quantize_model, save_config, save_model
 from weights import stack_experts
 
 mx.set_default_device(mx.cpu)
 
+PERPLEXITY_WINDOW = 25
 DTYPES = {"bf16": mx.bfloat16, "fp16": mx.float16, "fp32": mx.float32}
 
 
@@ -50,8 +52,7 @@ def write_quantised(folder: Path, fixture: Fixture, weights: dict, variant: MlxV
         path = path.removeprefix("language_model.")
         if path not in variant.overrides:
             return True
-        bits = variant.overrides[path]
-        return bits is not None and {"group_size": variant.group, "bits": bits}
+        return variant.parameters_of(path) or False
 
     model = _build(fixture, weights, variant.dtype)
     config = hf_checkpoint.with_dtype(fixture.config, variant.dtype)
@@ -63,6 +64,7 @@ def write_quantised(folder: Path, fixture: Fixture, weights: dict, variant: MlxV
             config,
             variant.group,
             variant.bits,
+            mode=variant.mode,
             quant_predicate=predicate if variant.overrides else None,
         )
     for path, bits in variant.overrides.items():
@@ -72,6 +74,17 @@ def write_quantised(folder: Path, fixture: Fixture, weights: dict, variant: MlxV
     save_config(config, folder / "config.json")
 
 
+def _load_quantised(folder: Path, fixture: Fixture):
+    """A quantised folder on mlx-lm's own packed matmuls, in fp32."""
+    overlay = {"quantization": json.loads((folder / "config.json").read_text())["quantization"]}
+    model, _ = load_model(folder, model_config={**_mlx_config(fixture), **overlay})
+    model.set_dtype(mx.float32)
+    floats = {value.dtype for _, value in tree_flatten(model.parameters())} - {mx.uint32, mx.uint8}
+    if floats != {mx.float32}:
+        raise ValueError(f"{folder}: mlx-lm's model holds {floats}, expected fp32 scales, biases and norms")
+    return model
+
+
 def logits(fixture: Fixture, tokens: np.ndarray, weights: dict) -> np.ndarray:
     """mlx-lm's fp32 forward of plain weights, [T, V]."""
     model = _build(fixture, weights, "fp32")
@@ -79,11 +92,15 @@ def logits(fixture: Fixture, tokens: np.ndarray, weights: dict) -> np.ndarray:
 
 
 def quantised_logits(folder: Path, fixture: Fixture, tokens: np.ndarray) -> np.ndarray:
-    """mlx-lm's forward of a quantised folder on its own packed matmuls, in fp32, [T, V]."""
-    overlay = {"quantization": json.loads((folder / "config.json").read_text())["quantization"]}
-    model, _ = load_model(folder, model_config={**_mlx_config(fixture), **overlay})
-    model.set_dtype(mx.float32)
-    floats = {value.dtype for _, value in tree_flatten(model.parameters())} - {mx.uint32}
-    if floats != {mx.float32}:
-        raise ValueError(f"{folder}: mlx-lm's model holds {floats}, expected fp32 scales, biases and norms")
-    return np.array(model(mx.array(tokens)[None])[0])
+    """mlx-lm's forward of a quantised folder, in fp32, [T, V]."""
+    return np.array(_load_quantised(folder, fixture)(mx.array(tokens)[None])[0])
+
+
+def perplexity(fixture: Fixture, folder: Path, weights: dict, tokens: np.ndarray, format_name: str) -> tuple:
+    """mlx-lm's own perplexity of the tokens in windows of PERPLEXITY_WINDOW, and its standard error."""
+    quantised = format_name.startswith("mlx")
+    model = _load_quantised(folder, fixture) if quantised else _build(fixture, weights, "fp32")
+    windows = len(tokens) // PERPLEXITY_WINDOW
+    data = mx.array(tokens[: windows * PERPLEXITY_WINDOW]).reshape(windows, PERPLEXITY_WINDOW)
+    with contextlib.redirect_stdout(io.StringIO()):
+        return eval_ppl(model, data)

@@ -10,7 +10,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "U32": torch.uint32}
+DTYPES = {
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "U32": torch.uint32,
+    "U8": torch.uint8,
+}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 

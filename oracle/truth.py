@@ -71,7 +71,8 @@ def bf16_copy(model):
 
 @torch.inference_mode()
 def forward(model, tokens: np.ndarray):
-    """Logits fp32 [T, V] of one pass over all tokens, and what goes into and comes out of layer 0, [T, H]."""
+    """Logits fp32 [T, V] of one pass over all tokens, what goes into and comes out of layer 0, [T, H], and the
+    last token's state after the final norm, scaled to length 1, [H]."""
     output = model(
         torch.from_numpy(tokens.astype(np.int64))[None],
         use_cache=False,
@@ -79,7 +80,8 @@ def forward(model, tokens: np.ndarray):
         logits_to_keep=0,
     )
     hidden = [state[0].float().numpy() for state in output.hidden_states[:2]]
-    return output.logits[0].float().numpy(), hidden[0], hidden[1]
+    state = output.hidden_states[-1][0, -1].float().numpy()
+    return output.logits[0].float().numpy(), hidden[0], hidden[1], state / np.sqrt(np.square(state).sum())
 
 
 @torch.inference_mode()

@@ -94,6 +94,18 @@ Result<std::string> read_text_file(const std::string& path, uint64_t limit) {
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return io_error(path, "open file");
   std::string text;
+  // A regular file says its size before any of it is read; the limit while reading is for the others.
+  struct stat info{};
+  if (::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode)) {
+    if (static_cast<uint64_t>(info.st_size) > limit) {
+      ::close(descriptor);
+      return Error{
+          ErrorCode::invalid_data,
+          fmt::format("the file has {} bytes, more than the {} that it may have", info.st_size, limit), path,
+          ""};
+    }
+    text.reserve(static_cast<size_t>(info.st_size));
+  }
   char buffer[1 << 16];
   for (;;) {
     ssize_t count = ::read(descriptor, buffer, sizeof(buffer));
@@ -107,7 +119,8 @@ Result<std::string> read_text_file(const std::string& path, uint64_t limit) {
     text.append(buffer, static_cast<size_t>(count));
     if (text.size() > limit) {
       ::close(descriptor);
-      return Error{ErrorCode::invalid_data, fmt::format("the file is larger than {} bytes", limit), path, ""};
+      return Error{ErrorCode::invalid_data,
+                   fmt::format("the file has more than the {} bytes that it may have", limit), path, ""};
     }
   }
   ::close(descriptor);

@@ -15,7 +15,7 @@ engine::EngineOptions options_of(const EngineFlags& flags, bool fuse) {
   options.precise = flags.precise;
   options.fuse = fuse;
   options.context_limit = flags.context;
-  options.max_sequences = 1;
+  options.max_sequences = std::max(1, flags.sequences);
   options.row_capacity = static_cast<int>(std::max<int64_t>(options.row_capacity, flags.prefill_chunk));
   return options;
 }

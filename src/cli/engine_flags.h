@@ -20,6 +20,7 @@ struct EngineFlags {
   int threads = 0;
   int64_t prefill_chunk = 0;
   int64_t context = 0;
+  int sequences = 1;  // held at once
   bool precise = false;
 };
 

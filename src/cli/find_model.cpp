@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 // to name some other folder here is still looked up.
 bool names_a_path(const std::string& query) {
   std::error_code failed;
-  if (fs::is_regular_file(query, failed)) return true;
-  if (!fs::is_directory(query, failed)) return false;
+  const fs::file_status status = fs::status(query, failed);
+  if (!fs::is_directory(status)) return fs::exists(status);  // a pipe, too: opening it says what it is
   return query.find('/') != std::string::npos || fs::exists(fs::path(query) / "config.json", failed);
 }
 

@@ -69,6 +69,53 @@ std::string architecture_of(const format::Checkpoint& checkpoint) {
   return type.is_string() ? type.get<std::string>() : "unknown";
 }
 
+// A text file beside the weights; "" when there is none.
+std::string sidecar_of(const format::Checkpoint& checkpoint, const char* name) {
+  const auto text = checkpoint.sidecar(name);
+  return text.ok() && text->has_value() ? **text : "";
+}
+
+// The chat template's source, wherever the checkpoint keeps it; "" without one.
+std::string template_source(const format::Checkpoint& checkpoint) {
+  if (auto found = checkpoint.gguf_metadata().find("tokenizer.chat_template");
+      found != checkpoint.gguf_metadata().end()) {
+    const auto* text = std::get_if<std::string>(&found->second.value);
+    return text != nullptr ? *text : "";
+  }
+  if (std::string text = sidecar_of(checkpoint, "chat_template.jinja"); !text.empty()) return text;
+  const json config =
+      json::parse(sidecar_of(checkpoint, "tokenizer_config.json"), nullptr, /*allow_exceptions=*/false);
+  const json value = config.is_object() ? config.value("chat_template", json()) : json();
+  return value.is_string() ? value.get<std::string>() : value.is_array() ? value.dump() : "";
+}
+
+// What a template, a pooling module or a vision tower says that the model can do.
+std::string capabilities_of(const format::Checkpoint& checkpoint) {
+  const std::string source = template_source(checkpoint);
+  const auto mentions = [&](const char* word) { return source.find(word) != std::string::npos; };
+  std::string words;
+  const auto add = [&](bool has, const char* word) {
+    if (has) words += (words.empty() ? "" : " ") + std::string(word);
+  };
+  add(!source.empty(), "chat");
+  add(mentions("tools"), "tools");
+  add(mentions("enable_thinking") || mentions("<think>") || mentions("reasoning_content"), "thinking");
+  add(config_of(checkpoint).contains("vision_config"), "vision");
+  add(!sidecar_of(checkpoint, "modules.json").empty(), "embedding");
+  return words;
+}
+
+// COMMIT of …/snapshots/COMMIT[/…] in a hub's cache; "" elsewhere.
+std::string revision_of(const std::string& path) {
+  constexpr std::string_view kFolder = "/snapshots/";
+  constexpr size_t kDigits = 40;
+  const size_t at = path.find(kFolder);
+  if (at == std::string::npos) return "";
+  const std::string commit = path.substr(at + kFolder.size(), kDigits);
+  const bool hex = commit.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return commit.size() == kDigits && hex ? commit : "";
+}
+
 }  // namespace
 
 std::string quantization_summary(const format::Checkpoint& checkpoint) {
@@ -106,10 +153,14 @@ base::Result<store::ModelRecord> read_model_facts(const store::FoundModel& found
   record.architecture = architecture_of(checkpoint);
   record.quantization = quantization_summary(checkpoint);
   record.bytes = checkpoint.file_bytes();
+  for (const base::MappedFile& file : checkpoint.files()) record.weight_files.push_back(file.path());
+  record.revision = revision_of(found.path);
+  record.capabilities = capabilities_of(checkpoint);
   if (auto model = model::load_model(checkpoint); model.ok()) {
     record.parameters = (*model)->info().parameters;
     record.context = (*model)->info().max_positions;
   } else {
+    RAFTER_TRY(checkpoint.check_not_truncated());  // says nothing of the model
     record.supported = false;
     record.parameters = count_elements(checkpoint);
   }

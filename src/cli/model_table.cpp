@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
@@ -10,7 +12,9 @@
 namespace rafter::cli {
 namespace {
 
-using Row = std::array<std::string, 7>;
+using Row = std::array<std::string, 9>;
+
+constexpr size_t kShortRevision = 8;  // characters of a commit that are shown
 
 std::string joined(const std::vector<std::string>& texts) {
   std::string all;
@@ -25,24 +29,36 @@ std::string format_count(int64_t count) {
   return count >= 999'500 ? fmt::format("{:.0f}M", value / 1e6) : fmt::format("{:.0f}k", value / 1e3);
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), std::istream_iterator<std::string>()};
+}
+
 Row row_of(const store::ModelRecord& record) {
   std::string architecture = record.architecture;
   if (!record.supported) architecture += " (unsupported)";
-  if (record.missing) architecture += " (missing)";
+  const size_t files = record.missing ? store::missing_files(record).size() : 0;
+  if (record.missing) {
+    architecture += files > 0 ? fmt::format(" ({} of {} files missing)", files, record.weight_files.size())
+                              : std::string(" (missing)");
+  }
   return {joined(record.aliases),
           record.name,
           architecture,
           format_count(record.parameters),
           record.quantization,
           format_bytes(record.bytes),
-          record.context > 0 ? fmt::format("{}", record.context) : "-"};
+          record.context > 0 ? fmt::format("{}", record.context) : "-",
+          record.capabilities.empty() ? "-" : record.capabilities,
+          record.revision.empty() ? "-" : record.revision.substr(0, kShortRevision)};
 }
 
 }  // namespace
 
 std::string model_table(const std::vector<store::ModelRecord>& records) {
   if (records.empty()) return "no models; `rafter scan` looks for some, `rafter add NAME PATH` adds one\n";
-  std::vector<Row> rows = {{"ALIAS", "NAME", "ARCHITECTURE", "PARAMS", "FORMAT", "SIZE", "CONTEXT"}};
+  std::vector<Row> rows = {
+      {"ALIAS", "NAME", "ARCHITECTURE", "PARAMS", "FORMAT", "SIZE", "CONTEXT", "CAN", "REVISION"}};
   for (const store::ModelRecord& record : records) rows.push_back(row_of(record));
   std::array<size_t, std::tuple_size_v<Row>> widths{};
   for (Row& row : rows) {
@@ -65,18 +81,22 @@ std::string model_table(const std::vector<store::ModelRecord>& records) {
 std::string model_json(const std::vector<store::ModelRecord>& records) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const store::ModelRecord& record : records) {
-    list.push_back({{"name", record.name},
-                    {"aliases", record.aliases},
-                    {"path", record.path},
-                    {"container", record.container},
-                    {"architecture", record.architecture},
-                    {"supported", record.supported},
-                    {"quantization", record.quantization},
-                    {"parameters", record.parameters},
-                    {"bytes", record.bytes},
-                    {"context", record.context},
-                    {"added_at", record.added_at},
-                    {"missing", record.missing}});
+    list.push_back(
+        {{"name", record.name},
+         {"aliases", record.aliases},
+         {"path", record.path},
+         {"container", record.container},
+         {"architecture", record.architecture},
+         {"supported", record.supported},
+         {"quantization", record.quantization},
+         {"parameters", record.parameters},
+         {"bytes", record.bytes},
+         {"context", record.context},
+         {"capabilities", words_of(record.capabilities)},
+         {"revision", record.revision},
+         {"added_at", record.added_at},
+         {"missing_files", record.missing ? store::missing_files(record) : std::vector<std::string>()},
+         {"missing", record.missing}});
   }
   return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

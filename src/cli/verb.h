@@ -25,7 +25,8 @@ struct Verb {
   Action (*define)(CLI::App& app);
 };
 
-extern const Verb kGenerateVerb, kChatVerb, kPlanVerb, kSynthVerb, kModelsVerb, kScanVerb, kAddVerb;
+extern const Verb kGenerateVerb, kChatVerb, kEmbedVerb, kGetVerb, kModelsVerb, kScanVerb, kAddVerb, kGcVerb,
+    kTokenizeVerb, kDetokenizeVerb, kRenderVerb, kPlanVerb, kPerplexityVerb, kRooflineVerb, kSynthVerb;
 
 // In the order of the overview.
 std::span<const Verb* const> verbs();

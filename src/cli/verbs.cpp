@@ -3,8 +3,10 @@
 namespace rafter::cli {
 
 std::span<const Verb* const> verbs() {
-  static constexpr const Verb* kVerbs[] = {&kGenerateVerb, &kChatVerb, &kModelsVerb, &kScanVerb,
-                                           &kAddVerb,      &kPlanVerb, &kSynthVerb};
+  static constexpr const Verb* kVerbs[] = {&kGenerateVerb,   &kChatVerb,       &kEmbedVerb,  &kGetVerb,
+                                           &kModelsVerb,     &kScanVerb,       &kAddVerb,    &kGcVerb,
+                                           &kTokenizeVerb,   &kDetokenizeVerb, &kRenderVerb, &kPlanVerb,
+                                           &kPerplexityVerb, &kRooflineVerb,   &kSynthVerb};
   return kVerbs;
 }
 

@@ -46,6 +46,7 @@ base::Result<ModelText> ModelText::from_checkpoint(const format::Checkpoint& che
   const bool is_gguf = checkpoint.container() == format::Container::gguf;
   RAFTER_ASSIGN(TextSources sources,
                 is_gguf ? text_sources_of_gguf(checkpoint) : text_sources_of_folder(checkpoint));
+  RAFTER_TRY(checkpoint.check_not_cut());  // token types and scores were read from the mapping
   base::Result<text::ChatTemplate> chat_template = parse_template(sources);
   return ModelText(std::move(sources), std::move(chat_template));
 }
@@ -74,6 +75,18 @@ base::Result<text::Rendered> ModelText::render(const std::vector<ChatMessage>& m
 
 base::Result<std::string> ModelText::render_chat(const std::vector<ChatMessage>& messages) const {
   RAFTER_ASSIGN(text::Rendered rendered, render(messages));
+  return std::move(rendered.text);
+}
+
+base::Result<std::string> ModelText::render_variables(std::string_view variables_json) const {
+  if (!template_.ok()) return template_.error();
+  RAFTER_ASSIGN(const text::Value given, text::parse_json_value(variables_json));
+  if (!given.is(text::jinja::Kind::dict)) return template_->render_json(variables_json);  // the error
+  std::vector<std::pair<std::string, text::Value>> variables;
+  for (const auto& [name, text] : sources_.special_tokens)
+    variables.emplace_back(name, text::Value::string(text, text::Origin::trusted));
+  for (const auto& entry : given.as_dict().entries()) variables.emplace_back(entry.key.text(), entry.value);
+  RAFTER_ASSIGN(text::Rendered rendered, template_->render(text::Value::dict(variables)));
   return std::move(rendered.text);
 }
 

@@ -38,8 +38,13 @@ class ModelText {
   // Errors: unsupported (no template), and the template's own (a role it refuses: invalid_argument).
   base::Result<std::string> render_chat(const std::vector<ChatMessage>& messages) const;
 
-  // The same as tokens. Nothing is added around: the template has the special tokens as text. Special tokens
-  // that a message spells out stay text and do not become control tokens.
+  // The template with all its variables as one JSON object (messages, tools, add_generation_prompt, …), as
+  // text. The checkpoint's special tokens (bos_token, …) are there unless the object has them. Errors: as
+  // render_chat.
+  base::Result<std::string> render_variables(std::string_view variables_json) const;
+
+  // render_chat's text as tokens. Nothing is added around: the template has the special tokens as text.
+  // Special tokens that a message spells out stay text and do not become control tokens.
   base::Result<std::vector<int32_t>> chat_prompt(const std::vector<ChatMessage>& messages) const;
 
   // Text to continue as it is, with the tokenizer's own prefix (BOS) and suffix.

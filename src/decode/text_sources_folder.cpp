@@ -4,6 +4,7 @@
 #include <set>
 
 #include "decode/text_sources.h"
+#include "format/strict_json.h"
 
 namespace rafter::decode {
 namespace {
@@ -19,9 +20,10 @@ base::Error bad_key(const std::string& file, const std::string& key, const std::
 
 // An optional side file as a JSON object; an absent one is an empty object.
 base::Result<json> object_of(const format::Checkpoint& checkpoint, const char* file) {
-  RAFTER_ASSIGN(const std::optional<std::string> text, checkpoint.sidecar(file));
+  RAFTER_ASSIGN(std::optional<std::string> text, checkpoint.sidecar(file));
   if (!text) return json::object();
-  json parsed = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  json parsed =
+      json::parse(format::quote_non_finite_numbers(*std::move(text)), nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object()) {
     return base::Error{base::ErrorCode::invalid_data, "not a JSON object", checkpoint.path() + "/" + file,
                        ""};
@@ -106,8 +108,10 @@ base::Result<text::Tokenizer> read_tokenizer(const format::Checkpoint& checkpoin
   RAFTER_ASSIGN(const std::optional<std::string> text, checkpoint.sidecar("tokenizer.json"));
   const std::string file = checkpoint.path() + "/tokenizer.json";
   if (text) return text::Tokenizer::from_json(*text, file);
+  RAFTER_ASSIGN(const std::optional<std::string> pieces, checkpoint.sidecar("tokenizer.model"));
+  if (pieces) return text::Tokenizer::from_sentencepiece(*pieces, checkpoint.path() + "/tokenizer.model");
   return base::Error{base::ErrorCode::not_found, "the file is missing", file,
-                     "only tokenizers in this form are read; the model's page may offer it"};
+                     "nor is there a tokenizer.model; the model's page may offer one of them"};
 }
 
 }  // namespace

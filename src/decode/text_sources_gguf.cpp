@@ -3,6 +3,7 @@
 
 #include "decode/text_sources.h"
 #include "text/gguf_pre_tokenizer.h"
+#include "text/sentencepiece.h"
 
 namespace rafter::decode {
 namespace {
@@ -108,14 +109,15 @@ bool is_added(int64_t type, std::string_view content) {
 }
 
 base::Status read_vocabulary(const Metadata& metadata, const std::vector<std::string>& tokens,
-                             const std::vector<int64_t>& types, text::BpeSpec& spec) {
+                             const std::vector<int64_t>& types, text::TokenizerSpec& spec) {
+  auto& bpe = std::get<text::BpeSpec>(spec.model);
   if (tokens.size() > static_cast<size_t>(text::kMaxTokens)) {
     return metadata.bad("tokenizer.ggml.tokens",
                         fmt::format("{} tokens are more than any model has", tokens.size()));
   }
-  spec.pieces = tokens;
+  bpe.pieces = tokens;
   for (size_t id = 0; id < tokens.size(); ++id) {
-    if (types[id] == kUnused) spec.pieces[id].clear();
+    if (types[id] == kUnused) bpe.pieces[id].clear();
     if (tokens[id].empty() || types[id] == kUnused || !is_added(types[id], tokens[id])) continue;
     text::AddedToken added;
     added.id = static_cast<int32_t>(id);
@@ -129,13 +131,13 @@ base::Status read_vocabulary(const Metadata& metadata, const std::vector<std::st
     auto pair = text::split_merge(merge);
     if (!pair)
       return metadata.bad("tokenizer.ggml.merges", "an entry is not two pieces with a space between them");
-    spec.merges.push_back(std::move(*pair));
+    bpe.merges.push_back(std::move(*pair));
   }
-  spec.first_duplicate_merge_wins = true;
+  bpe.first_duplicate_merge_wins = true;
   return {};
 }
 
-base::Status read_pre_tokenizer(const Metadata& metadata, const SpecialIds& ids, text::BpeSpec& spec) {
+base::Status read_pre_tokenizer(const Metadata& metadata, const SpecialIds& ids, text::TokenizerSpec& spec) {
   RAFTER_ASSIGN(const std::string* name, metadata.string("tokenizer.ggml.pre"));
   auto found = text::pre_tokenizer_from_gguf_name(name != nullptr ? *name : "default");
   if (!found.ok()) {
@@ -145,12 +147,84 @@ base::Status read_pre_tokenizer(const Metadata& metadata, const SpecialIds& ids,
   }
   spec.pre_tokenizer = found->steps;
   spec.normalizer = found->normalizer;
-  spec.ignore_merges = found->ignore_merges;
+  std::get<text::BpeSpec>(spec.model).ignore_merges = found->ignore_merges;
   RAFTER_ASSIGN(const bool add_bos, metadata.boolean("tokenizer.ggml.add_bos_token", found->add_bos));
   RAFTER_ASSIGN(const bool add_eos, metadata.boolean("tokenizer.ggml.add_eos_token", false));
   if (add_bos && ids.bos) spec.prefix = {*ids.bos};
   if (add_eos && ids.eos) spec.suffix = {*ids.eos};
   return {};
+}
+
+// BPE with merges over text whose spaces are U+2581 (Gemma 4): lines and runs of newlines apart, no space in
+// front, bytes for what is no piece, always a beginning-of-text token.
+base::Status read_spaced_bpe(const std::vector<std::string>& tokens, const std::vector<int64_t>& types,
+                             const SpecialIds& ids, text::TokenizerSpec& spec) {
+  auto& bpe = std::get<text::BpeSpec>(spec.model);
+  bpe.byte_fallback = true;
+  bpe.fuse_unknown = true;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (types[id] == kUnknown && !tokens[id].empty()) bpe.unknown_piece = tokens[id];
+  }
+  spec.normalizer = {text::ReplaceStep{" ", false, "\u2581"}};
+  spec.pre_tokenizer = {text::SplitStep{"[^\n]+|[\n]+", true, text::SplitBehavior::isolated, false}};
+  spec.decoder = {text::ReplaceDecoder{"\u2581", false, " "}, text::ByteFallbackDecoder{},
+                  text::FuseDecoder{}};
+  if (ids.bos) spec.prefix = {*ids.bos};
+  return {};
+}
+
+base::Result<std::vector<float>> read_scores(const format::Checkpoint& checkpoint, const Metadata& metadata,
+                                             size_t count) {
+  const std::string key = "tokenizer.ggml.scores";
+  const auto found = checkpoint.gguf_metadata().find(key);
+  if (found == checkpoint.gguf_metadata().end()) return metadata.bad(key, "the key is missing");
+  const auto* array = std::get_if<format::GgufArray>(&found->second.value);
+  if (array == nullptr || array->type != tensor::DType::f32 || array->count != count) {
+    return metadata.bad(key, fmt::format("not a list of {} numbers", count));
+  }
+  std::vector<float> scores(count);
+  for (size_t id = 0; id < count; ++id) scores[id] = static_cast<float>(array->number(id));
+  return scores;
+}
+
+// A SentencePiece model (BPE: "llama", Unigram: "t5") in the file's own words.
+base::Result<text::TokenizerSpec> read_sentencepiece(const format::Checkpoint& checkpoint,
+                                                     const Metadata& metadata,
+                                                     const std::vector<std::string>& tokens,
+                                                     const std::vector<int64_t>& types, const SpecialIds& ids,
+                                                     bool is_unigram) {
+  constexpr int32_t kUsualBos = 1, kUsualEos = 2;
+  text::SentencePieceModel model;
+  model.algorithm =
+      is_unigram ? text::SentencePieceModel::Algorithm::unigram : text::SentencePieceModel::Algorithm::bpe;
+  model.pieces = tokens;
+  RAFTER_ASSIGN(model.scores, read_scores(checkpoint, metadata, tokens.size()));
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    const bool is_known = types[id] >= kNormal && types[id] <= 6;
+    if (!is_known)
+      return metadata.bad("tokenizer.ggml.token_type", fmt::format("token {} has type {}", id, types[id]));
+    auto type = static_cast<text::SentencePieceType>(types[id]);
+    if (type == text::SentencePieceType::normal && is_added(types[id], tokens[id])) {
+      type = text::SentencePieceType::control;
+    }
+    model.types.push_back(type);
+  }
+  const auto charsmap = checkpoint.gguf_metadata().find("tokenizer.ggml.precompiled_charsmap");
+  if (charsmap != checkpoint.gguf_metadata().end()) {
+    const auto* array = std::get_if<format::GgufArray>(&charsmap->second.value);
+    if (array == nullptr || !array->is_integer()) {
+      return metadata.bad("tokenizer.ggml.precompiled_charsmap", "not a list of bytes");
+    }
+    for (uint64_t i = 0; i < array->count; ++i) model.charsmap += static_cast<char>(array->integer(i));
+  }
+  RAFTER_ASSIGN(model.add_space_prefix, metadata.boolean("tokenizer.ggml.add_space_prefix", true));
+  RAFTER_ASSIGN(model.remove_extra_spaces,
+                metadata.boolean("tokenizer.ggml.remove_extra_whitespaces", false));
+  RAFTER_ASSIGN(const bool add_bos, metadata.boolean("tokenizer.ggml.add_bos_token", !is_unigram));
+  RAFTER_ASSIGN(const bool add_eos, metadata.boolean("tokenizer.ggml.add_eos_token", is_unigram));
+  model.bos = ids.bos.value_or(kUsualBos);
+  model.eos = ids.eos.value_or(is_unigram ? kUsualBos : kUsualEos);
+  return text::spec_of_sentencepiece(model, add_bos, add_eos);
 }
 
 base::Result<text::Tokenizer> build_tokenizer(const format::Checkpoint& checkpoint, const Metadata& metadata,
@@ -160,17 +234,24 @@ base::Result<text::Tokenizer> build_tokenizer(const format::Checkpoint& checkpoi
     return text::Tokenizer::from_json(*whole, metadata.where("tokenizer.huggingface.json"));
   }
   RAFTER_ASSIGN(const std::string* model, metadata.string("tokenizer.ggml.model"));
-  if (model == nullptr || *model != "gpt2") {
-    return base::Error{
-        base::ErrorCode::unsupported,
-        fmt::format("the tokenizer model \"{}\" is not supported", model != nullptr ? *model : "none"),
-        metadata.where("tokenizer.ggml.model"), "byte-level BPE (\"gpt2\") is"};
-  }
-  text::BpeSpec spec;
   RAFTER_ASSIGN(const std::vector<int64_t> types, read_token_types(checkpoint, metadata, tokens.size()));
-  RAFTER_TRY(read_vocabulary(metadata, tokens, types, spec));
-  RAFTER_TRY(read_pre_tokenizer(metadata, ids, spec));
-  return text::Tokenizer::from_bpe(spec, checkpoint.path());
+  const std::string name = model != nullptr ? *model : "none";
+  text::TokenizerSpec spec;
+  if (name == "gpt2") {
+    spec.decoder = {text::ByteLevelDecoder{}};
+    RAFTER_TRY(read_vocabulary(metadata, tokens, types, spec));
+    RAFTER_TRY(read_pre_tokenizer(metadata, ids, spec));
+  } else if (name == "gemma4") {
+    RAFTER_TRY(read_vocabulary(metadata, tokens, types, spec));
+    RAFTER_TRY(read_spaced_bpe(tokens, types, ids, spec));
+  } else if (name == "llama" || name == "t5") {
+    RAFTER_ASSIGN(spec, read_sentencepiece(checkpoint, metadata, tokens, types, ids, name == "t5"));
+  } else {
+    return base::Error{base::ErrorCode::unsupported,
+                       fmt::format("the tokenizer model \"{}\" is not supported", name),
+                       metadata.where("tokenizer.ggml.model"), "known: gpt2, llama, gemma4, t5"};
+  }
+  return text::Tokenizer::from_spec(spec, checkpoint.path());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <map>
 #include <thread>
 
@@ -117,6 +118,8 @@ struct Engine::Impl {
   std::unique_ptr<HostExecutor> executor;
   std::map<int64_t, std::unique_ptr<HostExecutor::Bound>> buckets;  // by capacity
   HostExecutor::Bound* last = nullptr;
+  StepProfile* profile = nullptr;
+  StepTimes times;
   std::unique_ptr<BackgroundPopulate> populate;
 
   base::Status fill_in_options();
@@ -242,6 +245,7 @@ base::Result<HostExecutor::Bound*> Engine::Impl::bucket_for(int64_t rows) {
   emit.precision =
       options.precise ? kernels::MatmulPrecision::fp32_inputs : kernels::MatmulPrecision::bf16_inputs;
   emit.context = options.context_limit;
+  emit.head = options.head;
   emit.taps.insert(options.taps.begin(), options.taps.end());
   plan::Emitter emitter(emit);
   model->emit(emitter);
@@ -301,13 +305,17 @@ base::Status Engine::Impl::extend_sequences(std::span<const Row> rows) {
 
 base::Status Engine::step(std::span<const Row> rows) {
   Impl& e = *impl_;
+  const auto start = std::chrono::steady_clock::now();
   RAFTER_TRY(e.check_rows(rows));
   RAFTER_ASSIGN(HostExecutor::Bound * bound, e.bucket_for(static_cast<int64_t>(rows.size())));
   RAFTER_TRY(e.extend_sequences(rows));
   e.block->fill(rows);
   if (!e.states.empty()) e.block->begin_recurrent(rows, e.states);
   e.last = bound;
-  RAFTER_TRY(e.executor->run_blocking(*bound));
+  const auto prepared = std::chrono::steady_clock::now();
+  RAFTER_TRY(e.profile == nullptr ? e.executor->run_blocking(*bound)
+                                  : e.executor->run_profiled_blocking(*bound, *e.profile));
+  e.times = {(prepared - start).count(), (std::chrono::steady_clock::now() - prepared).count()};
   return e.checkpoint->check_not_cut();  // weights that could not be read count as zeros: say so, at once
 }
 
@@ -324,8 +332,9 @@ std::span<const float> Engine::tap(const std::string& name) const {
   const plan::Plan& plan = e.last->plan();
   auto found = plan.taps.find(name);
   RAFTER_CHECK(found != plan.taps.end(), "no tap {}", name);
-  return {e.last->data(found->second),
-          static_cast<size_t>(e.block->input.rows * plan.info(found->second).width)};
+  const bool on_wanted = plan.info(found->second).rows == plan::RowSpace::wanted;
+  const int64_t rows = on_wanted ? e.block->input.wanted_rows : e.block->input.rows;
+  return {e.last->data(found->second), static_cast<size_t>(rows * plan.info(found->second).width)};
 }
 
 const model::Model& Engine::model() const { return *impl_->model; }
@@ -374,6 +383,9 @@ base::Status Engine::check_fits(int64_t positions) const {
   }
   return {};
 }
+
+StepTimes Engine::last_step_times() const { return impl_->times; }
+void Engine::set_profile(StepProfile* profile) { impl_->profile = profile; }
 
 base::Result<const plan::Plan*> Engine::plan_for(int rows) {
   RAFTER_ASSIGN(HostExecutor::Bound * bound,

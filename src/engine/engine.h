@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/step_profile.h"
 #include "format/checkpoint.h"
 #include "model/model.h"
 #include "plan/plan.h"
@@ -35,6 +36,7 @@ struct EngineOptions {
   int64_t cache_bytes = 0;    // cap of the block store; 0: a share of the machine's memory
   int max_sequences = 64;
   int row_capacity = 512;         // most rows in one step; rounded up to a power of two
+  bool head = true;               // false: steps end at the final norm and leave no logits
   std::vector<std::string> taps;  // values to keep readable after each step: "layer.3.hidden"
 };
 
@@ -92,7 +94,13 @@ class Engine {
   // Logits [V] of the i-th row of the last step that wanted them; valid until the next step.
   std::span<const float> logits(int i) const;
 
-  // A tapped value [rows of the last step, width]; the options must name it.
+  // What the last step took.
+  StepTimes last_step_times() const;
+  // Steps from here on write where their time went into `profile`, until this is called with null.
+  void set_profile(StepProfile* profile);
+
+  // A tapped value [rows of the last step, width] ("final_norm": only the rows that wanted logits); the
+  // options must name it.
   std::span<const float> tap(const std::string& name) const;
 
   // The plan of the bucket that holds `rows`, as bound; owned by the engine.

@@ -1,6 +1,7 @@
 #include "engine/exec_host.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/check.h"
 #include "plan/fuse.h"
@@ -241,6 +242,33 @@ base::Status HostExecutor::run_blocking(Bound& bound) {
       step.run(step, worker);
     }
   });
+  return {};
+}
+
+base::Status HostExecutor::run_profiled_blocking(Bound& bound, StepProfile& profile) {
+  for (Worker::Cursor& cursor : bound.cursors_) cursor.next.store(0, std::memory_order_relaxed);
+  profile.workers = team_.size();
+  profile.ops = static_cast<int>(bound.steps_.size());
+  profile.spans.assign(bound.steps_.size() * workers_.size(), {});
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed = [start] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
+        .count();
+  };
+  team_.run_blocking([&](int index) {
+    Worker& worker = *workers_[static_cast<size_t>(index)];
+    StepProfile::Span* span = &profile.spans[static_cast<size_t>(index) * bound.steps_.size()];
+    for (size_t i = 0; i < bound.steps_.size(); ++i, ++span) {
+      const Bound::Step& step = bound.steps_[i];
+      span->arrived = elapsed();
+      if (step.barrier_before) worker.barrier();
+      worker.set_cursors(&bound.cursors_[i * Worker::kPhases]);
+      span->begin = step.barrier_before ? elapsed() : span->arrived;
+      step.run(step, worker);
+      span->end = elapsed();
+    }
+  });
+  profile.region_ns = elapsed();
   return {};
 }
 

@@ -22,7 +22,7 @@
 namespace rafter::format {
 
 // One stored tensor. Exactly one of the two layouts: a plain dtype (safetensors, GGUF F32/F16/BF16/I32 …), or
-// a GGUF block format; a type that is known by its size only has neither. MLX's quantised triples stay three
+// a GGUF block format; a type that is known by its size only has neither. MLX's codes, scales and biases stay
 // plain tensors here; Checkpoint::matrix() joins them.
 struct StoredTensor {
   std::optional<tensor::DType> dtype;
@@ -41,6 +41,19 @@ class Checkpoint {
   // header; maps, never reads, the weights.
   static base::Result<Checkpoint> open(const std::string& path);
 
+  // What the header of a tensor says: `format` for a matrix in one of its containers' formats or a plain
+  // vector, stored as one tensor or, affine, as three.
+  struct Declared {
+    std::string module;  // without ".weight"
+    tensor::NumberFormat format;
+    int64_t rows = 0, columns = 0;  // a vector's columns: 0
+  };
+  // A checkpoint under Hugging Face's names that has headers only: every weight reads as zero and takes no
+  // memory. `name` stands for the path. For counting what a model of these shapes would read.
+  // Errors: invalid_data (the config's), out_of_memory (no address space left).
+  static base::Result<Checkpoint> without_data(std::string name, std::string config_json,
+                                               const std::vector<Declared>& tensors);
+
   Container container() const { return container_; }
   // The folder (safetensors) or the file (GGUF) that was opened.
   const std::string& path() const { return path_; }
@@ -50,7 +63,8 @@ class Checkpoint {
   bool has(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
 
   // A weight matrix [rows, columns] by module path without ".weight" ("model.layers.0.mlp.up_proj",
-  // "blk.0.ffn_up"). Joins MLX triples by the config's quantization block. Checks shape and
+  // "blk.0.ffn_up"). Joins what MLX keeps apart (codes, scales, biases) by the config's
+  // quantization block. Checks shape and
   // format. Errors: not_found, invalid_data (shape differs from rows × columns: both are named; scales and
   // config disagree), unsupported (dtype, bits, group size or mode, named).
   base::Result<tensor::MatrixView> matrix(const std::string& module, int64_t rows, int64_t columns) const;
@@ -66,7 +80,8 @@ class Checkpoint {
   base::Result<tensor::VectorView> floats(const std::string& name, const std::vector<int64_t>& shape) const;
 
   // --- metadata
-  // Text of config.json (safetensors): valid UTF-8 and JSON without duplicate keys; empty for GGUF.
+  // Text of config.json (safetensors): valid UTF-8 and JSON without duplicate keys; empty for GGUF. Python's
+  // NaN and Infinity are strings in it (strict_json.h).
   const std::string& config_json() const { return config_json_; }
   // The quantization block of config.json; not present for GGUF.
   const MlxQuantization& quantization() const { return quantization_; }
@@ -115,14 +130,15 @@ class Checkpoint {
   // The first of `count` matrices, the tensor's shape checked; 0: of a tensor without that dimension.
   base::Result<tensor::MatrixView> first_matrix(const std::string& module, int64_t count, int64_t rows,
                                                 int64_t columns) const;
-  base::Result<tensor::MatrixView> affine_matrix(const std::string& module,
-                                                 const MlxQuantization::Module& entry, int64_t count,
-                                                 int64_t rows, int64_t columns) const;
+  base::Result<tensor::MatrixView> quantized_matrix(const std::string& module,
+                                                    const MlxQuantization::Module& entry, int64_t count,
+                                                    int64_t rows, int64_t columns) const;
   base::Result<const GgufValue*> gguf_value(std::string_view key) const;
 
   Container container_ = Container::safetensors;
   std::string path_;
   std::vector<base::MappedFile> files_;
+  std::shared_ptr<const std::byte> zeros_;  // of a checkpoint without data
   std::map<std::string, StoredTensor, std::less<>> tensors_;
   std::string config_json_;
   GgufMetadata gguf_metadata_;

@@ -36,13 +36,31 @@ std::vector<int64_t> stacked_shape(int64_t count, int64_t rows, int64_t columns)
   return {count, rows, columns};
 }
 
+// Of one of MLX's floating-point modes.
+std::optional<NumberFormat> floating_format(const std::string& mode) {
+  for (FormatKind kind : {FormatKind::mxfp4, FormatKind::mxfp8, FormatKind::nvfp4}) {
+    const NumberFormat format = NumberFormat::floating(kind);
+    if (format.name() == mode) return format;
+  }
+  return std::nullopt;
+}
+
+// What other quantisers call their codes.
+constexpr std::pair<const char*, const char*> kForeignCodes[] = {
+    {".qweight", "GPTQ or AWQ"},
+    {".weight_packed", "compressed-tensors"},
+    {".weight_scale_inv", "block-wise fp8"},
+    {".weight_scale", "fp8"},
+};
+
 bool is_affine_width(uint64_t bits) { return bits >= 2 && bits <= 8 && bits != 7; }
 bool is_affine_group(uint64_t group) { return group == 32 || group == 64 || group == 128; }
 
 }  // namespace
 
 std::string Checkpoint::where(std::string_view name, const StoredTensor* tensor) const {
-  const std::string& file = tensor != nullptr ? files_[static_cast<size_t>(tensor->file)].path() : path_;
+  const std::string& file =
+      tensor != nullptr && !files_.empty() ? files_[static_cast<size_t>(tensor->file)].path() : path_;
   return where_in(std::filesystem::path(file).filename().string(), name);
 }
 
@@ -89,8 +107,15 @@ base::Result<tensor::MatrixView> Checkpoint::first_matrix(const std::string& mod
                    quantized ? "" : "not ", has_scales ? "has" : "has no");
   }
   if (quantized)
-    return affine_matrix(module, entry != nullptr ? *entry : quantization_.defaults, count, rows, columns);
+    return quantized_matrix(module, entry != nullptr ? *entry : quantization_.defaults, count, rows, columns);
 
+  for (const auto& [suffix, quantiser] : kForeignCodes) {
+    if (container_ == Container::gguf || !has(module + suffix)) continue;
+    base::Error error =
+        unsupported(where(module + suffix), "weights quantised by {} are not supported", quantiser);
+    error.hint = kConversionHint;
+    return error;
+  }
   const bool is_bare = count > 0 && !has(module + ".weight") && has(module);
   const std::string name = is_bare ? module : module + ".weight";
   RAFTER_ASSIGN(const StoredTensor* const weight, find(name));
@@ -103,31 +128,54 @@ base::Result<tensor::MatrixView> Checkpoint::first_matrix(const std::string& mod
   return unsupported(where(name, weight), "weights of type {} are not supported", weight->type_name);
 }
 
-base::Result<tensor::MatrixView> Checkpoint::affine_matrix(const std::string& module,
-                                                           const MlxQuantization::Module& entry,
-                                                           int64_t count, int64_t rows,
-                                                           int64_t columns) const {
+base::Result<tensor::MatrixView> Checkpoint::quantized_matrix(const std::string& module,
+                                                              const MlxQuantization::Module& entry,
+                                                              int64_t count, int64_t rows,
+                                                              int64_t columns) const {
   const std::string name = module + ".weight";
-  if (entry.mode != "affine") {
+  std::optional<NumberFormat> format = floating_format(entry.mode);
+  if (!format.has_value() && entry.mode != "affine") {
     return unsupported(where(name), "quantization mode \"{}\" is not supported", printable(entry.mode));
   }
-  if (!is_affine_width(entry.bits) || !is_affine_group(entry.group)) {
-    return unsupported(where(name), "{} bits in groups of {} are not supported", entry.bits, entry.group);
+  if (format.has_value() ? entry.bits != format->bits || entry.group != format->group
+                         : !is_affine_width(entry.bits) || !is_affine_group(entry.group)) {
+    return unsupported(where(name), "{} bits in groups of {} are not supported{}", entry.bits, entry.group,
+                       format.has_value() ? " in mode " + entry.mode : "");
   }
   const int64_t bits = static_cast<int64_t>(entry.bits), group = static_cast<int64_t>(entry.group);
   if (columns % group != 0) {
     return invalid(where(name), "rows of {} are not a multiple of the quantization group {}", columns, group);
   }
+  if (columns * bits % 32 != 0) {
+    return invalid(where(name), "rows of {} codes of {} bits are no whole number of words", columns, bits);
+  }
   RAFTER_ASSIGN(const StoredTensor* const weight, find(name));
-  RAFTER_ASSIGN(const StoredTensor* const scales, find(module + ".scales"));
-  RAFTER_ASSIGN(const StoredTensor* const biases, find(module + ".biases"));
   if (weight->dtype != DType::u32) {
     return invalid(where(name, weight), "quantised codes of type {} instead of U32", weight->type_name);
   }
   RAFTER_TRY(check_shape(where(fmt::format("{} ({} bits)", name, bits), weight), *weight,
                          stacked_shape(count, rows, columns * bits / 32)));
+  RAFTER_ASSIGN(const StoredTensor* const scales, find(module + ".scales"));
+  RAFTER_TRY(
+      check_shape(where(module + ".scales", scales), *scales, stacked_shape(count, rows, columns / group)));
+  if (format.has_value()) {
+    if (has(module + ".global_scale")) {
+      return unsupported(where(module + ".global_scale"), "a scale of the whole matrix is not supported");
+    }
+    if (has(module + ".biases")) {
+      return invalid(where(module + ".biases"), "mode {} has no biases", entry.mode);
+    }
+    // MLX writes the bytes as they are; safetensors has names for both types.
+    if (scales->dtype != DType::u8 && scales->dtype != format->scale_type) {
+      return invalid(where(module + ".scales", scales), "scales of type {} instead of U8 in mode {}",
+                     scales->type_name, entry.mode);
+    }
+    return tensor::MatrixView{*format, rows, columns, weight->data, scales->data};
+  }
+  RAFTER_ASSIGN(const StoredTensor* const biases, find(module + ".biases"));
+  RAFTER_TRY(
+      check_shape(where(module + ".biases", biases), *biases, stacked_shape(count, rows, columns / group)));
   for (const auto& [suffix, part] : {std::pair{".scales", scales}, {".biases", biases}}) {
-    RAFTER_TRY(check_shape(where(module + suffix, part), *part, stacked_shape(count, rows, columns / group)));
     if (!is_float(part->dtype))
       return unsupported(where(module + suffix, part), "type {} is not supported", part->type_name);
   }

@@ -8,7 +8,7 @@ namespace rafter::format {
 namespace {
 
 constexpr size_t kSplitSuffix = sizeof("-00001-of-00002.gguf") - 1;
-constexpr int64_t kMostParts = 99'999;
+constexpr int64_t kMostParts = 1024;  // as many mappings
 
 // PREFIX-00001-of-00003.gguf, part counted from 1.
 std::string part_path(const std::string& prefix, int64_t part, int64_t parts) {
@@ -26,6 +26,29 @@ int64_t split_value(const GgufMetadata& metadata, const char* key, int64_t absen
   return -1;
 }
 
+// Parts after the first usually hold no metadata but split.*; what they repeat must agree. Returns the key
+// that does not, "" for none.
+std::string contradicted_key(const GgufMetadata& first, const GgufMetadata& part) {
+  for (const auto& [key, value] : part) {
+    if (!key.starts_with("general.") && key != "split.tensors.count") continue;
+    const auto other = first.find(key);
+    if (other == first.end()) continue;
+    if (value.value.index() != other->second.value.index()) return key;
+    const bool differs = std::visit(
+        [&](const auto& mine) {
+          using Value = std::decay_t<decltype(mine)>;
+          if constexpr (std::is_same_v<Value, GgufArray>) {
+            return false;
+          } else {
+            return mine != std::get<Value>(other->second.value);
+          }
+        },
+        value.value);
+    if (differs) return key;
+  }
+  return "";
+}
+
 }  // namespace
 
 // Maps one file, part `part` of `parts` counted from 0, and adds its tensors (and the first one's metadata).
@@ -36,6 +59,11 @@ base::Status GgufReader::add_file(Checkpoint& checkpoint, const std::string& pat
   if (parts > 1 && (split_value(header.metadata, "split.no", -1) != part ||
                     split_value(header.metadata, "split.count", -1) != parts)) {
     return invalid(path, "the file does not say that it is part {} of {}", part + 1, parts);
+  }
+  if (const std::string key = contradicted_key(checkpoint.gguf_metadata_, header.metadata); !key.empty()) {
+    base::Error error = invalid(where_in(path, key), "the value is not that of the first part");
+    error.hint = "the parts are of different models";
+    return error;
   }
   const std::byte* data = mapped.bytes().data() + header.data_start;
   for (GgufTensor& tensor : header.tensors) {
@@ -79,8 +107,16 @@ base::Result<Checkpoint> GgufReader::open(const std::string& path) {
   if (part != 0) {
     RAFTER_ASSIGN(checkpoint, start(part_path(prefix, 1, parts)));
   }
-  for (int64_t i = 1; i < parts; ++i)
-    RAFTER_TRY(add_file(checkpoint, part_path(prefix, i + 1, parts), i, parts));
+  for (int64_t i = 1; i < parts; ++i) {
+    base::Status added = add_file(checkpoint, part_path(prefix, i + 1, parts), i, parts);
+    if (!added.ok() && added.error().code == base::ErrorCode::not_found) {
+      base::Error error = added.error();
+      error.what = fmt::format("part {} of {} is missing", i + 1, parts);
+      error.hint = "download it, too, into the same folder";
+      return error;
+    }
+    RAFTER_TRY(std::move(added));
+  }
   const int64_t tensors = static_cast<int64_t>(checkpoint.tensors_.size());
   if (const int64_t declared = split_value(checkpoint.gguf_metadata_, "split.tensors.count", tensors);
       declared != tensors) {

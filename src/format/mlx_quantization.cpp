@@ -56,6 +56,9 @@ class ConfigVisitor : public JsonVisitor {
     const std::string& name = path[0];
     if (path.size() == 1) {
       if (name == "quant_method" && event.kind == JsonKind::string) block.method = event.string;
+      // Blocks of the time before quant_method.
+      if ((name == "load_in_4bit" || name == "load_in_8bit") && event.boolean && !block.method)
+        block.method = "bitsandbytes";
       if (name == "bits" || name == "group_size" || name == "mode")
         return field(block.defaults, name, name, event);
       if (event.kind == JsonKind::boolean) block.modules[name].quantized = event.boolean;
@@ -93,7 +96,9 @@ MlxQuantization::Module mode_defaults(const std::string& mode) {
   return {true, 4, 64, mode};
 }
 
-MlxQuantization::Module filled(const Entry& entry, const MlxQuantization::Module& defaults) {
+MlxQuantization::Module filled(const Entry& entry, const MlxQuantization::Module& top_level) {
+  const std::string mode = entry.mode.value_or(top_level.mode);
+  const MlxQuantization::Module defaults = mode == top_level.mode ? top_level : mode_defaults(mode);
   return {entry.quantized, entry.bits.value_or(defaults.bits), entry.group.value_or(defaults.group),
           entry.mode.value_or(defaults.mode)};
 }
@@ -115,8 +120,10 @@ base::Result<MlxQuantization> parse_mlx_quantization(std::string_view config_jso
   MlxQuantization quantization;
   if (!block.present) return quantization;
   if (!mlx && block.method.has_value()) {
-    return unsupported(where, "the checkpoint is quantised by \"{}\", which is not supported",
-                       printable(*block.method));
+    base::Error error = unsupported(where, "the checkpoint is quantised by \"{}\", which is not supported",
+                                    printable(*block.method));
+    error.hint = kConversionHint;
+    return error;
   }
   quantization.present = true;
   quantization.defaults = filled(block.defaults, mode_defaults(block.defaults.mode.value_or("affine")));

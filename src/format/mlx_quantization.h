@@ -27,9 +27,13 @@ struct MlxQuantization {
   const Module* find(std::string_view module) const;
 };
 
-// Reads `quantization`, else `quantization_config`, else the one in `text_config`. The widths and modes are
-// not judged here but where a module uses them. Errors: invalid_data; unsupported for another quantiser's
-// block (quant_method: awq, gptq, …).
+// Where another quantiser's checkpoint can be had in a form that is read.
+inline constexpr const char* kConversionHint = "use an MLX, GGUF or unquantised version of the model";
+
+// Reads `quantization`, else `quantization_config`, else the one in `text_config`. What a module's entry
+// leaves out comes from the top level if their modes agree, else from its mode's defaults. The widths and
+// modes are not judged here but where a module uses them. Errors: invalid_data; unsupported for another
+// quantiser's block (quant_method: awq, gptq, …).
 base::Result<MlxQuantization> parse_mlx_quantization(std::string_view config_json, const std::string& where);
 
 }  // namespace rafter::format

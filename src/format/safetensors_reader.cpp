@@ -6,6 +6,7 @@
 #include "format/readers.h"
 #include "format/safetensors_header.h"
 #include "format/shard_index.h"
+#include "format/strict_json.h"
 
 namespace rafter::format {
 namespace {
@@ -75,7 +76,8 @@ base::Result<Checkpoint> SafetensorsReader::open(const std::string& folder) {
   Checkpoint checkpoint;
   checkpoint.container_ = Container::safetensors;
   checkpoint.path_ = folder;
-  RAFTER_ASSIGN(checkpoint.config_json_, read_file(folder, "config.json", kLargestConfig));
+  RAFTER_ASSIGN(std::string config, read_file(folder, "config.json", kLargestConfig));
+  checkpoint.config_json_ = quote_non_finite_numbers(std::move(config));
   RAFTER_ASSIGN(checkpoint.quantization_,
                 parse_mlx_quantization(checkpoint.config_json_, (fs::path(folder) / "config.json").string()));
 

@@ -95,4 +95,40 @@ base::Status parse_strict_json(std::string_view text, size_t max_depth, const st
   return status.ok() ? base::Status(invalid(where, "malformed JSON")) : status;
 }
 
+std::string quote_non_finite_numbers(std::string text) {
+  constexpr std::string_view kNames[] = {"NaN", "Infinity", "-Infinity"};
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::string_view view = text;
+  std::string quoted;
+  size_t kept = 0;
+  char before = '\0';  // the last character that is no white space
+  for (size_t i = 0; i < view.size(); ++i) {
+    if (view[i] == '"') {
+      for (++i; i < view.size() && view[i] != '"'; ++i) {
+        if (view[i] == '\\') ++i;
+      }
+      before = '"';
+      continue;
+    }
+    if (kSpace.find(view[i]) != std::string_view::npos) continue;
+    const bool starts_value = before == ':' || before == '[' || before == ',';
+    before = view[i];
+    if (!starts_value) continue;
+    for (std::string_view name : kNames) {
+      if (!view.substr(i).starts_with(name)) continue;
+      const size_t next = view.find_first_not_of(kSpace, i + name.size());
+      if (next == std::string_view::npos ||
+          std::string_view(",]}").find(view[next]) == std::string_view::npos) {
+        break;
+      }
+      quoted.append(view.substr(kept, i - kept)).append("\"").append(name).append("\"");
+      kept = i + name.size();
+      i = kept - 1;
+      break;
+    }
+  }
+  if (kept == 0) return text;
+  return quoted.append(view.substr(kept));
+}
+
 }  // namespace rafter::format

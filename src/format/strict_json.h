@@ -47,4 +47,9 @@ class JsonVisitor {
 base::Status parse_strict_json(std::string_view text, size_t max_depth, const std::string& where,
                                JsonVisitor& visitor);
 
+// Python's json writes NaN, Infinity and -Infinity, which JSON has no words for. Each that stands where a
+// value may stand becomes a string of that name: whoever wants a number there refuses it by name, and whoever
+// does not read it does not mind. All else stays as it is.
+std::string quote_non_finite_numbers(std::string text);
+
 }  // namespace rafter::format

@@ -5,7 +5,8 @@
 //                                                                 .folder = "out"}));
 //
 // mlx4, mlx8, mlx-mixed, bf16: a folder of safetensors (lab/synth_shapes.h and lab/synth_tensors.h have the
-// tables). q4_0, q8_0: SHAPE-FORMAT.gguf in the folder. The same seed gives the same bytes on every machine.
+// tables). q4_0, q8_0, q4_k, q5_k, q6_k: SHAPE-FORMAT.gguf in the folder. The same seed gives the same bytes
+// on every machine.
 #pragma once
 
 #include <cstdint>

@@ -56,6 +56,12 @@ uint32_t gguf_file_type(const SynthFormat& format) {
       return 2;
     case FormatKind::q8_0:
       return 7;
+    case FormatKind::q4_k:
+      return 14;
+    case FormatKind::q5_k:
+      return 16;
+    case FormatKind::q6_k:
+      return 18;
     default:
       RAFTER_CHECK(false, "no GGUF file type for {}", format.name);
   }

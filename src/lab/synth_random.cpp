@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "tensor/blocks.h"
+#include "tensor/k_scales.h"
 
 namespace rafter::lab {
 namespace {
@@ -77,7 +79,29 @@ const std::array<double, kNormals>& normals() {
   return values;
 }
 
-// The mean square of a uniform code about the value that decodes to zero.
+// The integer scales inside K blocks: uniform over [kLowest, kLowest + kCount).
+struct WholeScales {
+  int lowest, count;
+
+  int draw(std::byte random) const { return lowest + std::to_integer<int>(random) % count; }
+  double mean_square() const {
+    double sum = 0;
+    for (int scale = lowest; scale < lowest + count; ++scale) sum += static_cast<double>(scale * scale);
+    return sum / count;
+  }
+};
+constexpr WholeScales kSixBitScales{48, 16}, kEightBitScales{96, 32};
+
+bool has_k_minima(FormatKind kind) { return kind == FormatKind::q4_k || kind == FormatKind::q5_k; }
+
+// The code that stands for zero where minima are the scales times it.
+float middle_code(const tensor::NumberFormat& format) {
+  if (format.kind == FormatKind::q4_k) return 7.5f;
+  if (format.kind == FormatKind::q5_k) return 15.5f;
+  return static_cast<float>((1 << format.bits) - 1) / 2;
+}
+
+// The mean square of a uniform code about the value that decodes to zero, times that of the whole scales.
 double mean_square_of_codes(const tensor::NumberFormat& format) {
   switch (format.kind) {
     case FormatKind::affine: {
@@ -88,6 +112,12 @@ double mean_square_of_codes(const tensor::NumberFormat& format) {
       return (16.0 * 16 - 1) / 12 + 0.25;  // −8 … 7
     case FormatKind::q8_0:
       return (256.0 * 256 - 1) / 12 + 0.25;  // −128 … 127
+    case FormatKind::q4_k:
+      return (16.0 * 16 - 1) / 12 * kSixBitScales.mean_square();
+    case FormatKind::q5_k:
+      return (32.0 * 32 - 1) / 12 * kSixBitScales.mean_square();
+    case FormatKind::q6_k:
+      return ((64.0 * 64 - 1) / 12 + 0.25) * kEightBitScales.mean_square();  // −32 … 31
     default:
       RAFTER_CHECK(false, "no random weights in format {}", format.name());
   }
@@ -104,11 +134,37 @@ void avoid_lowest_code(std::byte* codes, size_t count) {
 
 }  // namespace
 
+// Of a block of random bytes, those that are no codes.
+template <class Block>
+void put_k_scales(std::byte* at, uint16_t d, uint16_t dmin) {
+  Block block;
+  std::memcpy(&block, at, sizeof(block));
+  block.d = d;
+  block.dmin = dmin;
+  uint8_t packed[12] = {};
+  for (size_t j = 0; j < 8; ++j) {
+    const int scale = kSixBitScales.draw(static_cast<std::byte>(block.scales[j]));
+    tensor::codec::write_k_scale({scale, scale}, packed, j);
+  }
+  std::memcpy(block.scales, packed, sizeof(packed));
+  std::memcpy(at, &block, sizeof(block));
+}
+
+void put_q6_k_scales(std::byte* at, uint16_t d) {
+  tensor::Q6_KBlock block;
+  std::memcpy(&block, at, sizeof(block));
+  block.d = d;
+  for (int8_t& scale : block.scales) {
+    scale = static_cast<int8_t>(kEightBitScales.draw(static_cast<std::byte>(scale)));
+  }
+  std::memcpy(at, &block, sizeof(block));
+}
+
 // What the drawn indices stand for in this matrix, as stored bits.
 struct RandomMatrix::Tables {
   std::array<uint16_t, kNormals> values;  // bf16
   std::array<uint16_t, kScales> scales;   // bf16 (affine) or f16
-  std::array<uint16_t, kScales> biases;   // affine
+  std::array<uint16_t, kScales> biases;   // affine; q4_k and q5_k: dmin
 };
 
 RandomMatrix::RandomMatrix(tensor::NumberFormat format, int64_t columns, uint64_t key)
@@ -126,9 +182,11 @@ RandomMatrix::RandomMatrix(tensor::NumberFormat format, int64_t columns, uint64_
     for (size_t i = 0; i < kScales; ++i) {
       const auto scale = static_cast<float>(mean_scale * scale_factor(i));
       tables->scales[i] = affine ? tensor::f32_to_bf16(scale) : tensor::f32_to_f16(scale);
-      if (!affine) continue;
-      const float middle = static_cast<float>((1 << format.bits) - 1) / 2;
-      tables->biases[i] = tensor::f32_to_bf16(-tensor::round_to_bf16(scale) * middle);
+      const float middle = middle_code(format);
+      if (affine) tables->biases[i] = tensor::f32_to_bf16(-tensor::round_to_bf16(scale) * middle);
+      if (has_k_minima(format.kind)) {
+        tables->biases[i] = tensor::f32_to_f16(tensor::f16_to_f32(tables->scales[i]) * middle);
+      }
     }
   }
   tables_ = std::move(tables);
@@ -171,11 +229,26 @@ void RandomMatrix::fill_row(int64_t row, std::byte* data, std::byte* scales, std
     }
     return;
   }
-  // Blocks of 32 begin with their scale; the random bytes in its place draw it.
-  const size_t block_bytes = format_.kind == FormatKind::q4_0 ? 18 : 34;
-  for (std::byte* block = data; block < data + columns / 32 * block_bytes; block += block_bytes) {
-    put(block, tables_->scales[static_cast<size_t>(block[0]) % kScales]);
-    if (format_.kind == FormatKind::q8_0) avoid_lowest_code(block + 2, 32);
+  // The random bytes in the place of a scale draw it.
+  const auto block_bytes = static_cast<size_t>(format_.row_bytes(format_.block_columns()));
+  const std::byte* end = data + format_.row_bytes(columns_);
+  for (std::byte* block = data; block < end; block += block_bytes) {
+    const size_t drawn = static_cast<size_t>(block[0]) % kScales;
+    const uint16_t scale = tables_->scales[drawn];
+    switch (format_.kind) {
+      case FormatKind::q4_k:
+        put_k_scales<tensor::Q4_KBlock>(block, scale, tables_->biases[drawn]);
+        break;
+      case FormatKind::q5_k:
+        put_k_scales<tensor::Q5_KBlock>(block, scale, tables_->biases[drawn]);
+        break;
+      case FormatKind::q6_k:
+        put_q6_k_scales(block, tables_->scales[static_cast<size_t>(block[block_bytes - 1]) % kScales]);
+        break;
+      default:  // blocks of 32 begin with their scale
+        put(block, scale);
+        if (format_.kind == FormatKind::q8_0) avoid_lowest_code(block + 2, 32);
+    }
   }
 }
 

@@ -22,7 +22,8 @@ uint64_t synth_key(uint64_t seed, std::string_view name);
 // either sign within ±25 % of their mean, the offsets that put zero in the middle of the codes.
 class RandomMatrix {
  public:
-  // `format`: bf16, affine of 2, 4 or 8 bits with bf16 scales, q4_0 or q8_0. `columns`: whole blocks.
+  // `format`: bf16, affine of 2, 4 or 8 bits with bf16 scales, q4_0, q8_0, q4_k, q5_k or q6_k. `columns`:
+  // whole blocks.
   RandomMatrix(tensor::NumberFormat format, int64_t columns, uint64_t key);
   ~RandomMatrix();
 

@@ -20,6 +20,9 @@ std::vector<SynthFormat> make_formats() {
   const NumberFormat affine8 = NumberFormat::affine(8, kDefaultGroup, DType::bf16);
   const NumberFormat q4_0 = NumberFormat::block(FormatKind::q4_0);
   const NumberFormat q8_0 = NumberFormat::block(FormatKind::q8_0);
+  const NumberFormat q4_k = NumberFormat::block(FormatKind::q4_k);
+  const NumberFormat q5_k = NumberFormat::block(FormatKind::q5_k);
+  const NumberFormat q6_k = NumberFormat::block(FormatKind::q6_k);
   return {
       {"bf16", Container::safetensors, bf16, bf16, bf16},
       {"mlx4", Container::safetensors, affine4, affine4, affine4},
@@ -29,6 +32,9 @@ std::vector<SynthFormat> make_formats() {
       // with.
       {"q4_0", Container::gguf, q4_0, q4_0, q4_0},
       {"q8_0", Container::gguf, q8_0, q8_0, q8_0},
+      {"q4_k", Container::gguf, q4_k, q4_k, q4_k},
+      {"q5_k", Container::gguf, q5_k, q5_k, q5_k},
+      {"q6_k", Container::gguf, q6_k, q6_k, q6_k},
   };
 }
 

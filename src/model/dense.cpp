@@ -80,7 +80,8 @@ class DenseModel final : public Model {
     e.set_layer(-1);
     const Value wanted = e.select_wanted_rows("select_wanted", x);
     const Value z = e.rms_norm("final_norm", wanted, final_norm_, config_.norm_epsilon);
-    e.set_logits(e.matmul("lm_head", z, lm_head_));
+    e.tap("final_norm", z);
+    if (e.wants_head()) e.set_logits(e.matmul("lm_head", z, lm_head_));
   }
 
   Value emit_layer(Emitter& e, int64_t l, Value x) const override {
@@ -299,6 +300,7 @@ class DenseLoader {
     info.head_dim = c.head_dim;
     info.max_positions = c.max_positions;
     info.parameters = weights_.parameters();
+    info.unused_bytes = weights_.ignored_bytes();
   }
 
   const format::Checkpoint& checkpoint_;

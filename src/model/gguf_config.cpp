@@ -26,10 +26,17 @@ class Metadata {
     return text != nullptr ? std::optional(*text) : std::nullopt;
   }
 
-  // Any integer type whose value fits: writers differ.
+  // Any integer type whose value fits: writers differ. A list, one entry a layer, if all are the same.
   std::optional<int64_t> integer(const std::string& key) const {
     const format::GgufValue* value = find(key);
     if (value == nullptr) return std::nullopt;
+    if (const auto* list = std::get_if<format::GgufArray>(&value->value)) {
+      if (list->count == 0 || !list->is_integer()) return std::nullopt;
+      for (uint64_t i = 1; i < list->count; ++i) {
+        if (list->integer(i) != list->integer(0)) return std::nullopt;
+      }
+      return list->integer(0);
+    }
     if (const auto* i = std::get_if<int64_t>(&value->value)) return *i;
     if (const auto* u = std::get_if<uint64_t>(&value->value); u != nullptr && *u < 1ull << 62) {
       return static_cast<int64_t>(*u);
@@ -62,6 +69,10 @@ base::Result<std::string> gguf_config_json(const format::Checkpoint& checkpoint)
     return Error{ErrorCode::invalid_data, "the key is missing or not a string",
                  checkpoint.path() + ": general.architecture",
                  "this GGUF file does not hold a language model"};
+  }
+  if (const std::string type = metadata.string("general.type").value_or("model"); type != "model") {
+    return Error{ErrorCode::unsupported, fmt::format("the file holds a {}, not a whole model", type),
+                 checkpoint.path() + ": general.type", "give the file of the model itself"};
   }
   nlohmann::json config;
   config["model_type"] = *architecture;
@@ -97,9 +108,20 @@ base::Result<std::string> gguf_config_json(const format::Checkpoint& checkpoint)
     if (auto value = metadata.integer(name)) {
       config[key.config] = *value;
     } else if (key.required || metadata.find(name) != nullptr) {
-      return Error{ErrorCode::invalid_data, "the key is missing or not an integer",
+      const format::GgufValue* stored = metadata.find(name);
+      const bool list = stored != nullptr && std::holds_alternative<format::GgufArray>(stored->value);
+      return Error{list ? ErrorCode::unsupported : ErrorCode::invalid_data,
+                   list ? "values that differ from layer to layer are not supported"
+                        : "the key is missing or not an integer",
                    checkpoint.path() + ": " + name, ""};
     }
+  }
+  const std::string value_length = *architecture + ".attention.value_length";
+  if (auto length = metadata.integer(value_length); length && *length != config.value("head_dim", *length)) {
+    return Error{ErrorCode::unsupported,
+                 fmt::format("heads with values of {} but keys of {} are not supported", *length,
+                             config["head_dim"].get<int64_t>()),
+                 checkpoint.path() + ": " + value_length, ""};
   }
   if (const auto inner = metadata.integer(*architecture + ".ssm.inner_size")) {
     const int64_t heads = metadata.integer(*architecture + ".ssm.time_step_rank").value_or(0);

@@ -33,7 +33,10 @@ std::vector<std::string_view> supported_architectures() {
 base::Result<std::shared_ptr<const Model>> load_model(const format::Checkpoint& checkpoint) {
   RAFTER_ASSIGN(const Config config, Config::from_checkpoint(checkpoint));
   for (const Architecture& architecture : kArchitectures) {
-    if (architecture.model_type == config.model_type()) return architecture.load(checkpoint, config);
+    if (architecture.model_type != config.model_type()) continue;
+    auto model = architecture.load(checkpoint, config);
+    RAFTER_TRY(checkpoint.check_not_cut());  // else what could not be read counts as zeros, or as damage
+    return model;
   }
   std::string supported;
   for (std::string_view name : supported_architectures())

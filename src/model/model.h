@@ -26,6 +26,7 @@ struct ModelInfo {
   int64_t head_dim = 0;       // HD
   int64_t max_positions = 0;  // 0: the checkpoint does not say
   int64_t parameters = 0;     // logical weight elements, a tied head counted once
+  int64_t unused_bytes = 0;   // of tensors that the family knows and leaves alone
   bool tied_head = false;
 };
 

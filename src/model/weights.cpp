@@ -123,7 +123,7 @@ base::Result<const float*> Weights::convolution(const std::string& name, int64_t
 
 void Weights::ignore(const std::function<bool(const std::string&)>& matches) {
   for (const auto& [name, tensor] : checkpoint_.tensors()) {
-    if (matches(name)) used_.insert(name);
+    if (matches(name) && used_.insert(name).second) ignored_bytes_ += tensor.bytes;
   }
 }
 

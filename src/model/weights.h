@@ -64,6 +64,7 @@ class Weights {
   base::Status check_all_used() const;
 
   int64_t parameters() const { return parameters_; }  // logical elements of what was taken
+  int64_t ignored_bytes() const { return ignored_bytes_; }
   using Storage = std::vector<std::unique_ptr<float[]>>;
   Storage take_storage() { return std::move(storage_); }
 
@@ -78,6 +79,7 @@ class Weights {
   std::set<std::string, std::less<>> used_;
   Storage storage_;
   int64_t parameters_ = 0;
+  int64_t ignored_bytes_ = 0;
 };
 
 }  // namespace rafter::model

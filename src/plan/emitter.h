@@ -15,6 +15,7 @@ struct EmitOptions {
   int64_t capacity = 1;  // rows
   kernels::MatmulPrecision precision = kernels::MatmulPrecision::bf16_inputs;
   int64_t context = 0;    // the most positions that a sequence may have; 0: not known
+  bool head = true;       // false: no logits, the model ends at the tap "final_norm"
   bool use_cache = true;  // false: rows attend to the rows of this step only (training, one-shot embedding)
   std::set<std::string, std::less<>> taps;  // names of taps to keep
 };
@@ -77,6 +78,7 @@ class Emitter {
   explicit Emitter(EmitOptions options);
 
   int64_t context() const { return options_.context; }
+  bool wants_head() const { return options_.head; }
 
   // Ops emitted from here on belong to layer `layer`; −1: to none.
   void set_layer(int32_t layer) { layer_ = layer; }

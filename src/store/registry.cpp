@@ -21,11 +21,18 @@ constexpr const char* kMigrations[] = {
     "CREATE TABLE aliases ("
     "  alias TEXT PRIMARY KEY, path TEXT NOT NULL REFERENCES models(path) ON DELETE CASCADE) STRICT;"
     "CREATE INDEX aliases_by_path ON aliases(path);",
+    // 2: which revision it is, and what it can do
+    "ALTER TABLE models ADD COLUMN revision TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE models ADD COLUMN capabilities TEXT NOT NULL DEFAULT '';",
+    // 3: the weight files that it needs
+    "CREATE TABLE weight_files ("
+    "  path TEXT NOT NULL REFERENCES models(path) ON DELETE CASCADE, file TEXT NOT NULL,"
+    "  PRIMARY KEY (path, file)) STRICT;",
 };
 
 constexpr const char* kColumns =
     "path, name, container, architecture, quantization, parameters, bytes, context, supported, added_at, "
-    "missing";
+    "missing, revision, capabilities";
 
 ModelRecord record_of(SQLite::Statement& row) {
   ModelRecord record;
@@ -40,6 +47,8 @@ ModelRecord record_of(SQLite::Statement& row) {
   record.supported = row.getColumn(8).getInt() != 0;
   record.added_at = row.getColumn(9).getInt64();
   record.missing = row.getColumn(10).getInt() != 0;
+  record.revision = row.getColumn(11).getString();
+  record.capabilities = row.getColumn(12).getString();
   return record;
 }
 
@@ -91,6 +100,15 @@ base::Status check_alias(const std::string& alias) {
 
 }  // namespace
 
+std::vector<std::string> missing_files(const ModelRecord& record) {
+  std::vector<std::string> missing;
+  for (const std::string& file : record.weight_files) {
+    std::error_code failed;
+    if (!std::filesystem::exists(file, failed)) missing.push_back(file);
+  }
+  return missing;
+}
+
 struct ModelRegistry::Impl {
   std::string path;
   std::unique_ptr<SQLite::Database> database;
@@ -113,19 +131,33 @@ base::Result<ModelRegistry> ModelRegistry::open_default() {
 
 base::Status ModelRegistry::put(const ModelRecord& record) {
   return guarded(impl_->path, [&]() -> base::Status {
+    SQLite::Transaction transaction(*impl_->database, SQLite::TransactionBehavior::IMMEDIATE);
     SQLite::Statement insert(
         *impl_->database,
         fmt::format(
-            "INSERT INTO models ({}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT(path) DO UPDATE "
+            "INSERT INTO models ({}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?) ON CONFLICT(path) DO "
+            "UPDATE "
             "SET "
             "name = excluded.name, container = excluded.container, architecture = excluded.architecture, "
             "quantization = excluded.quantization, parameters = excluded.parameters, bytes = excluded.bytes, "
-            "context = excluded.context, supported = excluded.supported, missing = 0",
+            "context = excluded.context, supported = excluded.supported, missing = 0, "
+            "revision = excluded.revision, capabilities = excluded.capabilities",
             kColumns));
     SQLite::bind(insert, record.path, record.name, record.container, record.architecture, record.quantization,
                  record.parameters, record.bytes, record.context, record.supported ? 1 : 0,
-                 record.added_at != 0 ? record.added_at : static_cast<int64_t>(std::time(nullptr)));
+                 record.added_at != 0 ? record.added_at : static_cast<int64_t>(std::time(nullptr)),
+                 record.revision, record.capabilities);
     insert.exec();
+    SQLite::Statement forget(*impl_->database, "DELETE FROM weight_files WHERE path = ?");
+    SQLite::bind(forget, record.path);
+    forget.exec();
+    SQLite::Statement add(*impl_->database, "INSERT OR IGNORE INTO weight_files (path, file) VALUES (?, ?)");
+    for (const std::string& file : record.weight_files) {
+      add.reset();
+      SQLite::bind(add, record.path, file);
+      add.exec();
+    }
+    transaction.commit();
     return {};
   });
 }
@@ -158,24 +190,28 @@ base::Result<std::vector<ModelRecord>> ModelRegistry::list() const {
     SQLite::Statement rows(*impl_->database,
                            fmt::format("SELECT {} FROM models ORDER BY name, path", kColumns));
     SQLite::Statement aliases(*impl_->database, "SELECT alias FROM aliases WHERE path = ? ORDER BY alias");
+    SQLite::Statement files(*impl_->database, "SELECT file FROM weight_files WHERE path = ? ORDER BY file");
     while (rows.executeStep()) {
       records.push_back(record_of(rows));
       aliases.reset();
       aliases.bind(1, records.back().path);
       while (aliases.executeStep()) records.back().aliases.push_back(aliases.getColumn(0).getString());
+      files.reset();
+      files.bind(1, records.back().path);
+      while (files.executeStep()) records.back().weight_files.push_back(files.getColumn(0).getString());
     }
     return records;
   });
 }
 
-base::Result<ModelRecord> ModelRegistry::find(const std::string& query) const {
+base::Result<ModelRecord> ModelRegistry::find(const std::string& query, bool with_missing) const {
   RAFTER_ASSIGN(const std::vector<ModelRecord> records, list());
   if (query.empty()) return not_found(query);
   const std::string path = normalized_path(query), wanted = lowercase(query);
   std::vector<const ModelRecord*> same_name, containing;
   const ModelRecord* by_alias = nullptr;
   for (const ModelRecord& record : records) {
-    if (record.missing) continue;
+    if (record.missing && !with_missing) continue;
     if (record.path == path || record.path == query) return record;
     bool contains = lowercase(record.name).find(wanted) != std::string::npos;
     for (const std::string& alias : record.aliases) {
@@ -200,12 +236,13 @@ base::Result<int> ModelRegistry::reap_missing() {
     for (const ModelRecord& record : records) {
       std::error_code failed;
       const bool gone = !std::filesystem::exists(record.path, failed);
+      const bool missing = gone || !missing_files(record).empty();
       if (gone && record.aliases.empty()) {
         RAFTER_TRY(remove(record.path));
         ++forgotten;
-      } else if (gone != record.missing) {
+      } else if (missing != record.missing) {
         SQLite::Statement mark(*impl_->database, "UPDATE models SET missing = ? WHERE path = ?");
-        SQLite::bind(mark, gone ? 1 : 0, record.path);
+        SQLite::bind(mark, missing ? 1 : 0, record.path);
         mark.exec();
       }
     }

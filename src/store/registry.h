@@ -12,19 +12,25 @@
 namespace rafter::store {
 
 struct ModelRecord {
-  std::string path;                  // absolute: a folder or a .gguf file
-  std::string name;                  // "org/name", or the folder's or file's own name
-  std::string container;             // "safetensors", "gguf"
-  std::string architecture;          // as the checkpoint says: "llama", "qwen3"
-  std::string quantization;          // "bf16", "q4g64", "q4_0", mixtures joined by '+'
-  int64_t parameters = 0;            // weight elements
-  int64_t bytes = 0;                 // of the weight files
-  int64_t context = 0;               // most positions the checkpoint says; 0: it does not
-  bool supported = true;             // whether this program runs the architecture
-  int64_t added_at = 0;              // Unix seconds; 0: filled in when added
-  bool missing = false;              // the path was gone at the last look
-  std::vector<std::string> aliases;  // ascending
+  std::string path;                       // absolute: a folder or a .gguf file
+  std::string name;                       // "org/name", or the folder's or file's own name
+  std::string container;                  // "safetensors", "gguf"
+  std::string architecture;               // as the checkpoint says: "llama", "qwen3"
+  std::string quantization;               // "bf16", "q4g64", "q4_0", mixtures joined by '+'
+  int64_t parameters = 0;                 // weight elements
+  int64_t bytes = 0;                      // of the weight files
+  int64_t context = 0;                    // most positions the checkpoint says; 0: it does not
+  std::string revision;                   // the commit of a hub's snapshot; "" elsewhere
+  std::string capabilities;               // "chat tools thinking vision embedding": those that it has
+  bool supported = true;                  // whether this program runs the architecture
+  int64_t added_at = 0;                   // Unix seconds; 0: filled in when added
+  std::vector<std::string> weight_files;  // absolute, ascending; none known of records before version 3
+  bool missing = false;                   // the path was gone at the last look
+  std::vector<std::string> aliases;       // ascending
 };
+
+// The weight files of the record that are not there now: removed, or links to a blob that is gone.
+std::vector<std::string> missing_files(const ModelRecord& record);
 
 class ModelRegistry {
  public:
@@ -53,9 +59,10 @@ class ModelRegistry {
   base::Result<std::vector<ModelRecord>> list() const;
 
   // The record `query` names. First match of: its path; an alias; a name, exactly, without regard to case;
-  // names and aliases that contain it, without regard to case. Missing ones never match. Errors: not_found
+  // names and aliases that contain it, without regard to case. Missing ones match only `with_missing`, for
+  // forgetting them. Errors: not_found
   // (hint: how to add models), invalid_argument (several contain it: lists them).
-  base::Result<ModelRecord> find(const std::string& query) const;
+  base::Result<ModelRecord> find(const std::string& query, bool with_missing = false) const;
 
   // Looks whether each path still exists. Records without an alias are forgotten when theirs is gone; records
   // with one are marked missing, or found again. Returns how many were forgotten.

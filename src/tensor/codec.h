@@ -14,10 +14,11 @@ namespace rafter::tensor {
 void decode_row(const MatrixView& matrix, int64_t r, std::span<float> out);
 
 // Encodes one row. `values.size()` must be a multiple of format.block_columns(); `data` takes
-// format.row_bytes(columns) bytes, `scales` and `biases` format.scale_row_bytes(columns) each (affine only).
-// Affine rounds the values to the scale type first and then follows MLX's rule, so that the
-// bytes equal mlx.core.quantize(weights of that type); q4_0, q4_1 and q8_0 give the bytes of their reference
-// quantizers; q6_k is a least-squares search of its own.
+// format.row_bytes(columns) bytes, `scales` format.scale_row_bytes(columns), `biases`
+// format.bias_row_bytes(columns); null where that is 0. Affine rounds the values to the scale type first and
+// then follows MLX's rule, so that the bytes equal mlx.core.quantize(weights of that type); MLX's other kinds
+// and GGUF's blocks of 32 (but IQ4_NL) give the bytes of their reference quantizers; the rest are searches of
+// their own, plain ones but for q6_k.
 void encode_row(NumberFormat format, std::span<const float> values, std::byte* data,
                 std::byte* scales = nullptr, std::byte* biases = nullptr);
 

@@ -73,8 +73,8 @@ GroupScale choose_scale(std::span<const float> values, int bits) {
 
 }  // namespace
 
-void decode_affine(NumberFormat format, AffineRow<const std::byte> row, std::span<float> out) {
-  CodeReader codes(row.codes, format.bits);
+void decode_affine(const NumberFormat& format, StoredRow<const std::byte> row, std::span<float> out) {
+  CodeReader codes(row.data, format.bits);
   const size_t group = format.group;
   for (size_t start = 0; start < out.size(); start += group) {
     const int64_t g = static_cast<int64_t>(start / group);
@@ -84,8 +84,8 @@ void decode_affine(NumberFormat format, AffineRow<const std::byte> row, std::spa
   }
 }
 
-void encode_affine(NumberFormat format, std::span<const float> values, AffineRow<std::byte> row) {
-  CodeWriter codes(row.codes, format.bits);
+void encode_affine(const NumberFormat& format, std::span<const float> values, StoredRow<std::byte> row) {
+  CodeWriter codes(row.data, format.bits);
   const int highest_code = (1 << format.bits) - 1;
   const size_t group = format.group;
   float rounded[128];  // the largest group; MLX quantises weights that already are of the scales' type

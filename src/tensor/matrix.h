@@ -15,13 +15,13 @@ struct MatrixView {
   int64_t rows = 0;     // N, the output dimension of a projection
   int64_t columns = 0;  // K, the input dimension
   const std::byte* data = nullptr;
-  const std::byte* scales = nullptr;  // affine only: [rows, columns / group] of format.scale_type
+  const std::byte* scales = nullptr;  // MLX's kinds: [rows, columns / group] of format.scale_type
   const std::byte* biases = nullptr;  // affine only: the same shape
 
   bool empty() const { return data == nullptr; }
   const std::byte* row(int64_t r) const { return data + r * format.row_bytes(columns); }
   const std::byte* scale_row(int64_t r) const { return scales + r * format.scale_row_bytes(columns); }
-  const std::byte* bias_row(int64_t r) const { return biases + r * format.scale_row_bytes(columns); }
+  const std::byte* bias_row(int64_t r) const { return biases + r * format.bias_row_bytes(columns); }
   int64_t bytes() const { return format.matrix_bytes(rows, columns); }
 
   // Rows [first, first + count) as a matrix of their own: every format keeps rows apart.

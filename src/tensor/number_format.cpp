@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "tensor/format_table.h"
 
 namespace rafter::tensor {
 
@@ -23,73 +24,42 @@ NumberFormat NumberFormat::affine(int bits, int group, DType scale_type) {
   return {FormatKind::affine, static_cast<uint8_t>(bits), static_cast<uint16_t>(group), scale_type};
 }
 
-std::string NumberFormat::name() const {
+NumberFormat NumberFormat::floating(FormatKind kind) {
   switch (kind) {
-    case FormatKind::f32:
-      return "f32";
-    case FormatKind::f16:
-      return "f16";
-    case FormatKind::bf16:
-      return "bf16";
-    case FormatKind::affine:
-      return fmt::format("q{}g{}", bits, group);
-    case FormatKind::q4_0:
-      return "q4_0";
-    case FormatKind::q4_1:
-      return "q4_1";
-    case FormatKind::q8_0:
-      return "q8_0";
-    case FormatKind::q6_k:
-      return "q6_k";
+    case FormatKind::mxfp4:
+      return {kind, 4, 32, DType::f8_e8m0};
+    case FormatKind::mxfp8:
+      return {kind, 8, 32, DType::f8_e8m0};
+    case FormatKind::nvfp4:
+      return {kind, 4, 16, DType::f8_e4m3};
+    default:
+      RAFTER_CHECK(false, "number format {} is no floating-point mode", static_cast<int>(kind));
   }
-  return "?";
 }
 
-int64_t NumberFormat::block_columns() const {
-  switch (kind) {
-    case FormatKind::f32:
-    case FormatKind::f16:
-    case FormatKind::bf16:
-      return 1;
-    case FormatKind::affine:
-      return group;
-    case FormatKind::q4_0:
-    case FormatKind::q4_1:
-    case FormatKind::q8_0:
-      return 32;
-    case FormatKind::q6_k:
-      return 256;
-  }
-  return 1;
+std::string NumberFormat::name() const {
+  if (kind == FormatKind::affine) return fmt::format("q{}g{}", bits, group);
+  return std::string(format_traits(kind).name);
 }
+
+int64_t NumberFormat::block_columns() const { return group != 0 ? group : format_traits(kind).block_columns; }
 
 int64_t NumberFormat::row_bytes(int64_t columns) const {
-  switch (kind) {
-    case FormatKind::f32:
-      return columns * 4;
-    case FormatKind::f16:
-    case FormatKind::bf16:
-      return columns * 2;
-    case FormatKind::affine:
-      return columns * bits / 8;
-    case FormatKind::q4_0:
-      return columns / 32 * 18;
-    case FormatKind::q4_1:
-      return columns / 32 * 20;
-    case FormatKind::q8_0:
-      return columns / 32 * 34;
-    case FormatKind::q6_k:
-      return columns / 256 * 210;
-  }
-  return 0;
+  if (group != 0) return columns * bits / 8;
+  const FormatTraits& traits = format_traits(kind);
+  return columns / traits.block_columns * traits.block_bytes;
 }
 
 int64_t NumberFormat::scale_row_bytes(int64_t columns) const {
-  return kind == FormatKind::affine ? columns / group * dtype_bytes(scale_type) : 0;
+  return group != 0 ? columns / group * dtype_bytes(scale_type) : 0;
+}
+
+int64_t NumberFormat::bias_row_bytes(int64_t columns) const {
+  return kind == FormatKind::affine ? scale_row_bytes(columns) : 0;
 }
 
 int64_t NumberFormat::matrix_bytes(int64_t rows, int64_t columns) const {
-  return rows * (row_bytes(columns) + 2 * scale_row_bytes(columns));
+  return rows * (row_bytes(columns) + scale_row_bytes(columns) + bias_row_bytes(columns));
 }
 
 }  // namespace rafter::tensor

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "text/bpe_merge.h"
 #include "text/byte_alphabet.h"
 #include "text/quote.h"
 
@@ -14,10 +15,6 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 using base::Status;
-
-constexpr uint32_t kEnd = UINT32_MAX;
-// Up to here rescanning an array for the best pair beats a queue.
-constexpr size_t kShortWord = 32;
 
 }  // namespace
 
@@ -34,7 +31,6 @@ Result<BpeModel> BpeModel::build(const BpeSpec& spec, const std::string& where) 
   RAFTER_TRY(model.add_pieces(spec, where));
   RAFTER_TRY(model.add_merges(spec, where));
   RAFTER_TRY(model.add_bytes(spec, where));
-  model.whole_ = std::make_unique<std::atomic<Whole>[]>(spec.pieces.size());
   return model;
 }
 
@@ -147,89 +143,23 @@ void BpeModel::split_into_bytes(std::string_view word, std::vector<int32_t>& sym
   }
 }
 
-void BpeModel::encode_word(std::string_view word, Workspace& workspace, std::vector<int32_t>& ids) const {
-  const int32_t whole = pieces_.find(bytes_, word);
-  if (whole >= 0) {
-    const Whole known = whole_[static_cast<size_t>(whole)].load(std::memory_order_relaxed);
-    if (ignore_merges_ || known == Whole::yes) {
-      ids.push_back(whole);
-      return;
-    }
+WordOutcome BpeModel::encode_word(std::string_view word, WordWorkspace& workspace,
+                                  std::vector<int32_t>& ids) const {
+  WordCache::Slot* slot = workspace.cache.slot_of(word);
+  if (slot != nullptr && slot->holds(word)) {
+    for (int32_t id : slot->found()) ids.push_back(id);
+    return WordOutcome::done;
   }
-  split_into_bytes(word, workspace.ids);
-  if (workspace.ids.size() <= kShortWord) {
-    merge_short(workspace);
+  const int32_t whole = ignore_merges_ ? pieces_.find(bytes_, word) : -1;
+  if (whole >= 0) {
+    workspace.ids.assign(1, whole);
   } else {
-    merge_long(workspace);
+    split_into_bytes(word, workspace.ids);
+    merge_symbols(merges_, workspace);
   }
-  if (whole >= 0) {
-    const bool is_whole = workspace.ids.size() == 1 && workspace.ids[0] == whole;
-    whole_[static_cast<size_t>(whole)].store(is_whole ? Whole::yes : Whole::no, std::memory_order_relaxed);
-  }
+  if (slot != nullptr) WordCache::store(*slot, word, workspace.ids);
   ids.insert(ids.end(), workspace.ids.begin(), workspace.ids.end());
-}
-
-void BpeModel::merge_short(Workspace& workspace) const {
-  std::vector<int32_t>& ids = workspace.ids;
-  Merge merges[kShortWord];  // [i]: of ids[i] with ids[i + 1]
-  size_t count = ids.size();
-  for (size_t i = 0; i + 1 < count; ++i) merges[i] = merges_.find(ids[i], ids[i + 1]);
-  while (count > 1) {
-    size_t best = 0;
-    for (size_t i = 1; i + 1 < count; ++i) {
-      if (merges[i].rank < merges[best].rank) best = i;
-    }
-    if (merges[best].rank == kNoRank) break;
-    ids[best] = merges[best].merged;
-    std::copy(ids.begin() + static_cast<ptrdiff_t>(best) + 2, ids.begin() + static_cast<ptrdiff_t>(count),
-              ids.begin() + static_cast<ptrdiff_t>(best) + 1);
-    std::copy(merges + best + 1, merges + count - 1, merges + best);
-    --count;
-    if (best > 0) merges[best - 1] = merges_.find(ids[best - 1], ids[best]);
-    if (best + 1 < count) merges[best] = merges_.find(ids[best], ids[best + 1]);
-  }
-  ids.resize(count);
-}
-
-void BpeModel::merge_long(Workspace& workspace) const {
-  using Symbol = Workspace::Symbol;
-  std::vector<int32_t>& ids = workspace.ids;
-  std::vector<Symbol>& symbols = workspace.symbols;
-  std::vector<uint64_t>& queue = workspace.queue;  // a heap of rank << 32 | position, smallest first
-  const auto count = static_cast<uint32_t>(ids.size());
-  symbols.resize(count);
-  queue.clear();
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t next = i + 1 < count ? i + 1 : kEnd;
-    const uint32_t rank = next == kEnd ? kNoRank : merges_.find(ids[i], ids[next]).rank;
-    symbols[i] = {ids[i], i == 0 ? kEnd : i - 1, next, rank};
-    if (rank != kNoRank) queue.push_back(static_cast<uint64_t>(rank) << 32 | i);
-  }
-  std::make_heap(queue.begin(), queue.end(), std::greater<>());
-  auto refresh = [&](uint32_t position) {  // the pair at `position` is a new one
-    Symbol& symbol = symbols[position];
-    symbol.rank = symbol.next == kEnd ? kNoRank : merges_.find(symbol.id, symbols[symbol.next].id).rank;
-    if (symbol.rank == kNoRank) return;
-    queue.push_back(static_cast<uint64_t>(symbol.rank) << 32 | position);
-    std::push_heap(queue.begin(), queue.end(), std::greater<>());
-  };
-  while (!queue.empty()) {
-    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
-    const auto rank = static_cast<uint32_t>(queue.back() >> 32);
-    const auto position = static_cast<uint32_t>(queue.back());
-    queue.pop_back();
-    Symbol& left = symbols[position];
-    if (left.rank != rank) continue;  // that pair is gone: a rank names one pair of ids
-    Symbol& right = symbols[left.next];
-    left.id = merges_.find(left.id, right.id).merged;
-    left.next = right.next;
-    right.rank = kNoRank;
-    if (left.next != kEnd) symbols[left.next].previous = position;
-    refresh(position);
-    if (left.previous != kEnd) refresh(left.previous);
-  }
-  ids.clear();
-  for (uint32_t i = 0; i != kEnd; i = symbols[i].next) ids.push_back(symbols[i].id);
+  return WordOutcome::done;
 }
 
 }  // namespace rafter::text

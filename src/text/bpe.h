@@ -2,9 +2,7 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,56 +10,40 @@
 #include "base/result.h"
 #include "text/bpe_tables.h"
 #include "text/tokenizer_spec.h"
+#include "text/word_model.h"
 
 namespace rafter::text {
 
-class BpeModel {
+class BpeModel final : public WordModel {
  public:
   // Error: too many pieces, two ids for one piece, a merge of a piece or into a piece that is not in the
   // vocabulary.
   static base::Result<BpeModel> build(const BpeSpec& spec, const std::string& where);
 
-  // What encoding needs for memory, to be used again.
-  struct Workspace {
-    struct Symbol {
-      int32_t id;
-      uint32_t previous, next;  // positions; kEnd at the ends
-      uint32_t rank;  // of the merge with the next symbol; kNoRank if there is none, or if merged away
-    };
-    std::vector<int32_t> ids;
-    std::vector<Merge> merges;
-    std::vector<Symbol> symbols;
-    std::vector<uint64_t> queue;
-  };
-
   // Appends the tokens of a pre-token, given as raw bytes. Merges the adjacent pair of lowest rank, the
-  // leftmost of equals, until none is left. O(n log n) in the bytes of the pre-token. Thread-safe with a
-  // workspace per thread.
-  void encode_word(std::string_view word, Workspace& workspace, std::vector<int32_t>& ids) const;
+  // leftmost of equals, until none is left. O(n log n) in the bytes of the pre-token.
+  WordOutcome encode_word(std::string_view word, WordWorkspace& workspace,
+                          std::vector<int32_t>& ids) const override;
 
   // The id of a piece written in the byte-level alphabet (or, failing that, literally). -1: none.
-  int32_t find_piece(std::string_view piece) const;
+  int32_t find_piece(std::string_view piece) const override;
 
   // A piece as the vocabulary writes it.
-  std::string piece(int32_t id) const;
+  std::string piece(int32_t id) const override;
 
   // One past the largest id of the vocabulary.
-  int32_t size() const { return bytes_.size(); }
+  int32_t size() const override { return bytes_.size(); }
   // The bytes that an id stands for; empty for a hole.
   std::string_view bytes(int32_t id) const { return bytes_[id]; }
 
  private:
-  enum class Whole : uint8_t { unknown, yes, no };
-
   int32_t find_literal_piece(std::string_view piece) const;
   base::Status add_pieces(const BpeSpec& spec, const std::string& where);
   base::Status add_merges(const BpeSpec& spec, const std::string& where);
   base::Status add_bytes(const BpeSpec& spec, const std::string& where);
 
-  // The tokens of the single bytes, in workspace.ids.
+  // The tokens of the single bytes.
   void split_into_bytes(std::string_view word, std::vector<int32_t>& symbols) const;
-  void merge_short(Workspace& workspace) const;
-  void merge_long(Workspace& workspace) const;
 
   TokenBytes bytes_;
   PieceTable pieces_;                    // of the pieces written in the alphabet, by their bytes
@@ -72,9 +54,6 @@ class BpeModel {
   int32_t unknown_id_ = -1;
   bool fuse_unknown_ = false;
   bool ignore_merges_ = false;
-  // Whether merging the bytes of a piece gives that piece: found out on first use, then a look-up instead of
-  // merging.
-  std::unique_ptr<std::atomic<Whole>[]> whole_;
 };
 
 }  // namespace rafter::text

@@ -16,14 +16,14 @@ uint64_t process_seed() {
   return seed;
 }
 
+size_t slots_for(size_t count) { return std::bit_ceil(count * 2 + 2); }
+
+}  // namespace
+
 uint64_t hash_bytes(std::string_view bytes) {
   static const uint64_t seed = process_seed();
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
-
-size_t slots_for(size_t count) { return std::bit_ceil(count * 2 + 2); }
-
-}  // namespace
 
 void PieceTable::reserve(size_t count) {
   slots_.assign(slots_for(count), Slot{});

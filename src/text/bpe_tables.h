@@ -9,6 +9,8 @@
 
 namespace rafter::text {
 
+uint64_t hash_bytes(std::string_view bytes);
+
 // The bytes of every id, in one block.
 class TokenBytes {
  public:

@@ -20,7 +20,20 @@ constexpr std::string_view kTekken =
     R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 // Digits: one numeric character at a time is cut out first, then GPT-2's pattern.
-enum class Kind { gpt2, digits_then_gpt2, llama3, qwen2, qwen35, minicpm5, o200k, tekken };
+enum class Kind {
+  gpt2,
+  digits_then_gpt2,
+  llama3,
+  qwen2,
+  qwen35,
+  minicpm5,
+  o200k,
+  tekken,
+  deepseek_v3,
+  deepseek_coder,
+  deepseek_llm,
+  legacy
+};
 
 struct Entry {
   std::string_view name;
@@ -54,7 +67,22 @@ constexpr Entry kEntries[] = {
     {"llama4", Kind::o200k},
     {"tekken", Kind::tekken, false, true, true},
     {"minicpm5", Kind::minicpm5, false, true, false},
+    {"deepseek-v3", Kind::deepseek_v3},
+    {"deepseek-coder", Kind::deepseek_coder},
+    {"deepseek-llm", Kind::deepseek_llm},
+    {"default", Kind::legacy},
 };
+
+constexpr std::string_view kDeepseekV3 =
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)"
+    R"(| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+// Letters with case as the first DeepSeek vocabularies list them.
+constexpr std::string_view kDeepseekLetters =
+    R"(\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώ)"
+    R"(ᾀ-ᾴᾶ-ᾼ\x{1FBE}ῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤ\x{2126}ℨ\x{212A}-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ)"
+    R"(\x{10400}-\x{1044F}\x{104B0}-\x{104D3}\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2})"
+    R"(\x{118A0}-\x{118DF}\x{1E900}-\x{1E943}]+)";
+constexpr std::string_view kDeepseekIdeographs = R"([一-龥\x{800}-一가-\x{D7FF}]+)";
 
 SplitStep split_on(std::string_view pattern) { return SplitStep{std::string(pattern)}; }
 SplitStep split_on(SplitScanner scanner) { return split_on(pattern_of_scanner(scanner)); }
@@ -79,6 +107,24 @@ std::vector<PreTokenizerStep> steps_of(Kind kind) {
       return {split_on(kO200k), bytes};
     case Kind::tekken:
       return {split_on(kTekken), bytes};
+    case Kind::deepseek_v3:
+      return {split_on(SplitScanner::digit_groups), split_on("[一-龥\u3040-\u309F\u30A0-\u30FF]+"),
+              split_on(kDeepseekV3), bytes};
+    case Kind::deepseek_coder:
+      return {split_on("[\r\n]"),       split_on(R"(\s?\p{L}+)"),
+              split_on(R"(\s?\p{P}+)"), split_on(kDeepseekIdeographs),
+              split_on(R"(\p{N})"),     bytes};
+    case Kind::deepseek_llm:
+      return {split_on("[\r\n]"),
+              split_on(kDeepseekLetters),
+              split_on("\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+"),
+              split_on("\\s+$"),
+              split_on(kDeepseekIdeographs),
+              split_on(R"(\p{N}+)"),
+              bytes};
+    case Kind::legacy:
+      return {split_on(R"([\p{P}\$\+<=>\^~\|]+)"), split_on(SplitScanner::gpt2), split_on(R"(\p{N}+)"),
+              split_on("[0-9][0-9][0-9]"), bytes};
   }
   return {};
 }
@@ -94,7 +140,7 @@ base::Result<GgufPreTokenizer> pre_tokenizer_from_gguf_name(std::string_view nam
     }
     GgufPreTokenizer result;
     result.steps = steps_of(entry.kind);
-    if (entry.normalizes) result.normalizer.push_back(NormalizerStep::nfc);
+    if (entry.normalizes) result.normalizer.push_back(NormalFormStep{NormalForm::nfc});
     result.ignore_merges = entry.ignore_merges;
     result.add_bos = entry.add_bos;
     return result;

@@ -1,24 +1,46 @@
 // Text normalization in front of the pre-tokenizer.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
+#include "base/result.h"
+#include "text/pattern.h"
+#include "text/precompiled_charsmap.h"
 #include "text/tokenizer_spec.h"
 
 namespace rafter::text {
 
-// Normal form C goes by utf8proc's tables (Unicode 15 in Debian 12). Those of the `tokenizers` library are
-// older: it leaves some hundred rare marks that came after Unicode 10 unordered, and U+11935 U+11930
-// uncomposed.
+struct NormalizedText {
+  std::string_view text;  // of the input, or of `storage`
+  std::string storage;
+  bool keeps_start = true;  // the first character of the input was not dropped (by a charsmap it may be)
+};
 
-// The normal form C of valid UTF-8. Returns `text` itself when it is plainly normal already, otherwise a view
-// of `storage`. Takes linear time.
-std::string_view normalize_nfc(std::string_view text, std::string& storage);
+class Normalizer {
+ public:
+  // Error: a regular expression or a charsmap that is malformed or not supported.
+  static base::Result<Normalizer> compile(const std::vector<NormalizerStep>& steps, const std::string& where);
 
-// All steps, left to right. The view is of `text` or of `storage`.
-std::string_view normalize(std::span<const NormalizerStep> steps, std::string_view text,
-                           std::string& storage);
+  // All steps, left to right, over valid UTF-8; gives valid UTF-8. Error: the text grows beyond measure, or a
+  // regular expression takes too long.
+  base::Status apply(std::string_view text, NormalizedText& result) const;
+
+ private:
+  struct Replace {
+    Pattern pattern;
+    std::string content;
+  };
+  struct Rules {
+    PrecompiledCharsmap map;
+    bool by_longest;
+  };
+  using Step = std::variant<NormalFormStep, LowercaseStep, StripAccentsStep, StripSpaceStep, NmtStep, Replace,
+                            PrependStep, Rules, ByteAlphabetStep, BertNormalizerStep>;
+
+  std::vector<Step> steps_;
+};
 
 }  // namespace rafter::text

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "text/byte_alphabet.h"
+#include "text/split_behavior.h"
 #include "text/unicode.h"
 
 namespace rafter::text {
@@ -11,101 +13,6 @@ using base::Error;
 using base::ErrorCode;
 using base::Result;
 using base::Status;
-
-template <typename... Visitors>
-struct Overloaded : Visitors... {
-  using Visitors::operator()...;
-};
-
-struct Part {
-  TextSpan span;
-  bool is_match;
-};
-
-// Matches and what lies between them, in order.
-std::vector<Part> parts_of(std::string_view text, const std::vector<TextSpan>& matches, bool inverted) {
-  std::vector<Part> parts;
-  parts.reserve(matches.size() * 2 + 1);
-  size_t end = 0;
-  for (const TextSpan& match : matches) {
-    if (match.begin > end) parts.push_back({{end, match.begin}, inverted});
-    parts.push_back({match, !inverted});
-    end = match.end;
-  }
-  if (end < text.size()) parts.push_back({{end, text.size()}, inverted});
-  return parts;
-}
-
-std::vector<TextSpan> merge_with_previous(const std::vector<Part>& parts) {
-  std::vector<TextSpan> pieces;
-  bool previous_match = false;
-  for (const Part& part : parts) {
-    if (part.is_match && !previous_match && !pieces.empty()) {
-      pieces.back().end = part.span.end;
-    } else {
-      pieces.push_back(part.span);
-    }
-    previous_match = part.is_match;
-  }
-  return pieces;
-}
-
-std::vector<TextSpan> merge_with_next(const std::vector<Part>& parts) {
-  std::vector<TextSpan> pieces;  // back to front
-  bool previous_match = false;
-  for (size_t i = parts.size(); i-- > 0;) {
-    if (parts[i].is_match && !previous_match && !pieces.empty()) {
-      pieces.back().begin = parts[i].span.begin;
-    } else {
-      pieces.push_back(parts[i].span);
-    }
-    previous_match = parts[i].is_match;
-  }
-  return {pieces.rbegin(), pieces.rend()};
-}
-
-std::vector<TextSpan> merge_neighbours(const std::vector<Part>& parts) {
-  std::vector<TextSpan> pieces;
-  bool previous_match = false;
-  for (const Part& part : parts) {
-    if (part.is_match == previous_match && !pieces.empty()) {
-      pieces.back().end = part.span.end;
-    } else {
-      pieces.push_back(part.span);
-    }
-    previous_match = part.is_match;
-  }
-  return pieces;
-}
-
-std::vector<TextSpan> apply_behavior(const std::vector<Part>& parts, SplitBehavior behavior) {
-  switch (behavior) {
-    case SplitBehavior::merged_with_previous:
-      return merge_with_previous(parts);
-    case SplitBehavior::merged_with_next:
-      return merge_with_next(parts);
-    case SplitBehavior::contiguous:
-      return merge_neighbours(parts);
-    case SplitBehavior::removed:
-    case SplitBehavior::isolated:
-      break;
-  }
-  std::vector<TextSpan> pieces;
-  pieces.reserve(parts.size());
-  for (const Part& part : parts) {
-    if (behavior == SplitBehavior::isolated || !part.is_match) pieces.push_back(part.span);
-  }
-  return pieces;
-}
-
-std::vector<TextSpan> find_literal(std::string_view text, std::string_view literal) {
-  std::vector<TextSpan> matches;
-  for (size_t at = text.find(literal); at != std::string_view::npos;
-       at = text.find(literal, at + literal.size())) {
-    matches.push_back({at, at + literal.size()});
-  }
-  return matches;
-}
 
 // The first piece of `text` under a digits step.
 size_t digits_piece_length(std::string_view text, bool individual) {
@@ -122,9 +29,98 @@ size_t digits_piece_length(std::string_view text, bool individual) {
   return end;
 }
 
+size_t fixed_piece_length(std::string_view text, size_t characters) {
+  size_t end = 0;
+  for (size_t count = 0; count < characters && end < text.size(); ++count) end += char_at(text, end).length;
+  return end;
+}
+
+bool is_space(char32_t c) { return (classify(c) & kSpace) != 0; }
+
+// \w+|[^\w\s]+
+std::vector<TextSpan> find_words(std::string_view text) {
+  std::vector<TextSpan> words;
+  bool in_word = false;
+  bool after_space = true;
+  for (size_t at = 0; at < text.size();) {
+    const Char character = char_at(text, at);
+    const bool is_blank = is_space(character.code_point);
+    const bool is_word = !is_blank && is_word_character(character.code_point);
+    if (!is_blank) {
+      if (after_space || is_word != in_word) words.push_back({at, at});
+      words.back().end = at + character.length;
+    }
+    in_word = is_word;
+    after_space = is_blank;
+    at += character.length;
+  }
+  return words;
+}
+
+std::vector<TextSpan> find_kind(std::string_view text, CharKind kind) {
+  std::vector<TextSpan> matches;
+  for (size_t at = 0; at < text.size();) {
+    const Char character = char_at(text, at);
+    const bool belongs =
+        kind == CharKind::white_space ? is_space(character.code_point) : is_punctuation(character.code_point);
+    if (belongs) matches.push_back({at, at + character.length});
+    at += character.length;
+  }
+  return matches;
+}
+
+std::string metaspace(std::string_view text, bool at_start, const MetaspaceStep& step) {
+  std::string out;
+  const bool wants_one =
+      step.scheme == PrependScheme::always || (step.scheme == PrependScheme::first && at_start);
+  if (wants_one && text[0] != ' ' && !text.starts_with(step.replacement)) out = step.replacement;
+  out.reserve(out.size() + text.size() + text.size() / 4);
+  for (char c : text) {
+    if (c == ' ') {
+      out += step.replacement;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
-Result<PreTokenizer> PreTokenizer::compile(const std::vector<PreTokenizerStep>& steps,
+Status PreTokenizer::add(const PreTokenizerStep& step, Pieces pieces, const std::string& where) {
+  if (const auto* digits = std::get_if<DigitsStep>(&step)) {
+    steps_.emplace_back(Digits{digits->individual});
+  } else if (const auto* bytes = std::get_if<ByteLevelStep>(&step)) {
+    if (bytes->add_prefix_space) steps_.emplace_back(PrefixSpace{});
+    if (bytes->use_regex) steps_.emplace_back(Scan{SplitScanner::gpt2});
+    if (pieces == Pieces::text) steps_.emplace_back(ByteAlphabet{});
+  } else if (const auto* split = std::get_if<SplitStep>(&step)) {
+    const std::optional<SplitScanner> scanner =
+        split->is_regex ? scanner_for_pattern(split->pattern) : std::nullopt;
+    // Removing what does not match a pattern that matches everything isolates the matches.
+    const bool isolates = split->behavior == SplitBehavior::isolated ||
+                          (split->behavior == SplitBehavior::removed && split->inverted && scanner &&
+                           covers_everything(*scanner));
+    if (scanner && isolates) {
+      steps_.emplace_back(Scan{*scanner});
+    } else {
+      RAFTER_ASSIGN(Pattern pattern, Pattern::compile(split->pattern, split->is_regex, where));
+      steps_.emplace_back(PatternSplit{std::move(pattern), split->behavior, split->inverted});
+    }
+  } else if (const auto* fixed = std::get_if<FixedLengthStep>(&step)) {
+    if (fixed->length == 0) return Error{ErrorCode::invalid_data, "pieces of no length", where, ""};
+    steps_.emplace_back(FixedLength{fixed->length});
+  } else if (const auto* kind = std::get_if<CharKindStep>(&step)) {
+    steps_.emplace_back(*kind);
+  } else if (const auto* space = std::get_if<MetaspaceStep>(&step)) {
+    steps_.emplace_back(*space);
+  } else {
+    steps_.emplace_back(WordsStep{});
+  }
+  return {};
+}
+
+Result<PreTokenizer> PreTokenizer::compile(const std::vector<PreTokenizerStep>& steps, Pieces pieces,
                                            const std::string& where) {
   constexpr size_t kMostSteps = 64;  // steps call each other
   if (steps.size() > kMostSteps) {
@@ -133,93 +129,107 @@ Result<PreTokenizer> PreTokenizer::compile(const std::vector<PreTokenizerStep>& 
   PreTokenizer result;
   for (const PreTokenizerStep& step : steps) {
     const bool is_last = &step == &steps.back();
-    if (std::holds_alternative<ByteLevelStep>(step) != is_last) {
+    if (pieces == Pieces::bytes && std::holds_alternative<ByteLevelStep>(step) != is_last) {
       return Error{ErrorCode::unsupported,
                    is_last ? "a pre-tokenizer that does not end in ByteLevel"
                            : "a pre-tokenizer step behind ByteLevel",
                    where, ""};
     }
-    if (const auto* digits = std::get_if<DigitsStep>(&step)) {
-      result.steps_.push_back(Digits{digits->individual});
-    } else if (const auto* bytes = std::get_if<ByteLevelStep>(&step)) {
-      if (bytes->add_prefix_space) result.steps_.push_back(PrefixSpace{});
-      if (bytes->use_regex) result.steps_.push_back(Scan{SplitScanner::gpt2});
-    } else {
-      const auto& split = std::get<SplitStep>(step);
-      const std::optional<SplitScanner> scanner =
-          split.is_regex ? scanner_for_pattern(split.pattern) : std::nullopt;
-      // Removing what does not match a pattern that matches everything isolates the matches.
-      const bool isolates = (split.behavior == SplitBehavior::isolated) ||
-                            (split.behavior == SplitBehavior::removed && split.inverted &&
-                             scanner != SplitScanner::digit_groups);
-      if (scanner && isolates) {
-        result.steps_.push_back(Scan{*scanner});
-      } else if (split.is_regex) {
-        RAFTER_ASSIGN(Regex regex, Regex::compile(split.pattern, where));
-        result.steps_.push_back(PatternSplit{std::move(regex), split.behavior, split.inverted});
-      } else if (split.pattern.empty()) {
-        return Error{ErrorCode::invalid_data, "a Split on an empty string", where, ""};
-      } else {
-        result.steps_.push_back(PatternSplit{split.pattern, split.behavior, split.inverted});
-      }
-    }
+    RAFTER_TRY(result.add(step, pieces, where));
   }
-  if (steps.empty())
+  if (pieces == Pieces::bytes && steps.empty())
     return Error{ErrorCode::unsupported, "a byte-level model without a pre-tokenizer", where, ""};
   return result;
 }
 
-Status PreTokenizer::split(std::string_view text, PieceSink& sink) const {
-  return text.empty() ? Status() : run(0, text, sink);
-}
+// Every step hands its pieces on to the next one as they come.
+class PreTokenizer::Run {
+ public:
+  Run(const std::vector<Step>& steps, PieceSink& sink) : steps_(steps), sink_(sink) {}
 
-Status PreTokenizer::run(size_t step, std::string_view text, PieceSink& sink) const {
-  if (step == steps_.size()) {
-    sink.piece(text);
-    return {};
+  Status from(size_t step, std::string_view text, bool at_start) {
+    if (stopped_ || text.empty()) return {};
+    if (step == steps_.size()) {
+      stopped_ = !sink_.piece(text);
+      return {};
+    }
+    return std::visit([&](const auto& kind) { return run(kind, step + 1, text, at_start); }, steps_[step]);
   }
+
+ private:
   // A function of the next length makes a step; the last step of nearly every tokenizer is one.
-  auto run_pieces = [&](auto next_length) -> Status {
-    const bool is_last = step + 1 == steps_.size();
-    while (!text.empty()) {
+  template <typename NextLength>
+  Status run_lengths(size_t next, std::string_view text, bool at_start, NextLength next_length) {
+    const bool is_last = next == steps_.size();
+    while (!text.empty() && !stopped_) {
       const std::string_view piece = text.substr(0, next_length(text));
       text.remove_prefix(piece.size());
       if (is_last) {
-        sink.piece(piece);
+        stopped_ = !sink_.piece(piece);
       } else {
-        RAFTER_TRY(run(step + 1, piece, sink));
+        RAFTER_TRY(from(next, piece, at_start));
       }
+      at_start = false;
     }
     return {};
-  };
-  return std::visit(
-      Overloaded{
-          [&](const Scan& scan) {
-            return run_pieces([&](std::string_view rest) { return first_piece_length(scan.scanner, rest); });
-          },
-          [&](const Digits& digits) {
-            return run_pieces(
-                [&](std::string_view rest) { return digits_piece_length(rest, digits.individual); });
-          },
-          [&](const PrefixSpace&) {
-            return text[0] == ' ' ? run(step + 1, text, sink) : run(step + 1, " " + std::string(text), sink);
-          },
-          [&](const PatternSplit& split) -> Status {
-            std::vector<TextSpan> matches;
-            if (const auto* regex = std::get_if<Regex>(&split.pattern)) {
-              RAFTER_TRY(regex->find_all(text, matches));
-            } else {
-              matches = find_literal(text, std::get<std::string>(split.pattern));
-            }
-            for (const TextSpan& span :
-                 apply_behavior(parts_of(text, matches, split.inverted), split.behavior)) {
-              if (span.end == span.begin) continue;
-              RAFTER_TRY(run(step + 1, text.substr(span.begin, span.end - span.begin), sink));
-            }
-            return {};
-          },
-      },
-      steps_[step]);
+  }
+
+  Status run_spans(size_t next, std::string_view text, bool at_start, const std::vector<TextSpan>& spans) {
+    for (const TextSpan& span : spans) {
+      RAFTER_TRY(from(next, text.substr(span.begin, span.end - span.begin), at_start && span.begin == 0));
+    }
+    return {};
+  }
+
+  Status run(const Scan& scan, size_t next, std::string_view text, bool at_start) {
+    return run_lengths(next, text, at_start,
+                       [&](std::string_view rest) { return first_piece_length(scan.scanner, rest); });
+  }
+  Status run(const Digits& digits, size_t next, std::string_view text, bool at_start) {
+    return run_lengths(next, text, at_start,
+                       [&](std::string_view rest) { return digits_piece_length(rest, digits.individual); });
+  }
+  Status run(const FixedLength& fixed, size_t next, std::string_view text, bool at_start) {
+    return run_lengths(next, text, at_start,
+                       [&](std::string_view rest) { return fixed_piece_length(rest, fixed.length); });
+  }
+  Status run(const PrefixSpace&, size_t next, std::string_view text, bool at_start) {
+    return text[0] == ' ' ? from(next, text, at_start) : from(next, " " + std::string(text), at_start);
+  }
+  Status run(const ByteAlphabet&, size_t next, std::string_view text, bool at_start) {
+    return from(next, bytes_to_alphabet(text), at_start);
+  }
+  Status run(const PatternSplit& split, size_t next, std::string_view text, bool at_start) {
+    std::vector<TextSpan> matches;
+    RAFTER_TRY(split.pattern.find_all(text, matches));
+    return run_spans(next, text, at_start, split_at(text.size(), matches, split.inverted, split.behavior));
+  }
+  Status run(const WordsStep&, size_t next, std::string_view text, bool at_start) {
+    return run_spans(next, text, at_start, find_words(text));
+  }
+  Status run(const CharKindStep& kind, size_t next, std::string_view text, bool at_start) {
+    return run_spans(next, text, at_start,
+                     split_at(text.size(), find_kind(text, kind.kind), false, kind.behavior));
+  }
+  Status run(const MetaspaceStep& step, size_t next, std::string_view text, bool at_start) {
+    const std::string spaced = metaspace(text, at_start, step);
+    const std::string_view whole = spaced;
+    if (!step.split) return from(next, whole, at_start);
+    for (size_t begin = 0; begin < whole.size();) {
+      const size_t end = std::min(whole.find(step.replacement, begin + 1), whole.size());
+      RAFTER_TRY(from(next, whole.substr(begin, end - begin), at_start && begin == 0));
+      begin = end;
+    }
+    return {};
+  }
+
+  const std::vector<Step>& steps_;
+  PieceSink& sink_;
+  bool stopped_ = false;
+};
+
+Status PreTokenizer::split(std::string_view text, bool at_start, PieceSink& sink) const {
+  return Run(steps_, sink).from(0, text, at_start);
 }
 
 }  // namespace rafter::text

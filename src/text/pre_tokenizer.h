@@ -1,4 +1,4 @@
-// Cuts text into pre-tokens, the pieces that a BPE model never merges across.
+// Cuts text into pre-tokens, the pieces that a model never joins.
 #pragma once
 
 #include <string>
@@ -7,45 +7,58 @@
 #include <vector>
 
 #include "base/result.h"
-#include "text/regex.h"
+#include "text/pattern.h"
 #include "text/split_scanner.h"
 #include "text/tokenizer_spec.h"
 
 namespace rafter::text {
 
-// Takes the pre-tokens in order. A view lives only until the call returns.
+// Takes the pre-tokens in order. A view lives only until the call returns. False stops the cutting.
 class PieceSink {
  public:
   virtual ~PieceSink() = default;
-  virtual void piece(std::string_view bytes) = 0;
+  virtual bool piece(std::string_view text) = 0;
 };
 
 class PreTokenizer {
  public:
+  // What a byte-level step makes of a piece: its bytes as they are, for models that read bytes, or text in
+  // the byte-level alphabet.
+  enum class Pieces { bytes, text };
+
   // Chooses the hand-written scanner of a pattern that has one, PCRE2 for any other.
-  // Error: not exactly one byte-level step, at the end; a regular expression outside what is supported.
-  static base::Result<PreTokenizer> compile(const std::vector<PreTokenizerStep>& steps,
+  // Error: too many steps, a regular expression outside what is supported, and with Pieces::bytes anything
+  // but exactly one byte-level step, at the end.
+  static base::Result<PreTokenizer> compile(const std::vector<PreTokenizerStep>& steps, Pieces pieces,
                                             const std::string& where);
 
-  // `text` is valid UTF-8. Pre-tokens are never empty. Error: a regular expression takes too long.
-  base::Status split(std::string_view text, PieceSink& sink) const;
+  // `text` is valid UTF-8; `at_start`: nothing comes before it. Pre-tokens are never empty. Error: a regular
+  // expression takes too long.
+  base::Status split(std::string_view text, bool at_start, PieceSink& sink) const;
 
  private:
   struct Scan {
     SplitScanner scanner;
   };
   struct PatternSplit {
-    std::variant<Regex, std::string> pattern;  // a string is a literal
+    Pattern pattern;
     SplitBehavior behavior;
     bool inverted;
   };
   struct Digits {
     bool individual;
   };
-  struct PrefixSpace {};  // in front of a piece that does not start with a space
-  using Step = std::variant<Scan, PatternSplit, Digits, PrefixSpace>;
+  struct PrefixSpace {};   // in front of a piece that does not start with a space
+  struct ByteAlphabet {};  // the piece in the byte-level alphabet
+  struct FixedLength {
+    size_t length;
+  };
+  using Step = std::variant<Scan, PatternSplit, Digits, PrefixSpace, ByteAlphabet, FixedLength, WordsStep,
+                            CharKindStep, MetaspaceStep>;
 
-  base::Status run(size_t step, std::string_view text, PieceSink& sink) const;
+  class Run;  // over one text
+
+  base::Status add(const PreTokenizerStep& step, Pieces pieces, const std::string& where);
 
   std::vector<Step> steps_;
 };

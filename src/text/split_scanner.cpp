@@ -149,6 +149,8 @@ std::string_view pattern_of_scanner(SplitScanner scanner) {
   return {};
 }
 
+bool covers_everything(SplitScanner scanner) { return scanner != SplitScanner::digit_groups; }
+
 size_t first_piece_length(SplitScanner scanner, std::string_view text) {
   switch (scanner) {
     case SplitScanner::gpt2:

@@ -23,6 +23,9 @@ enum class SplitScanner {
 std::optional<SplitScanner> scanner_for_pattern(std::string_view pattern);
 std::string_view pattern_of_scanner(SplitScanner scanner);
 
+// Whether the pattern matches all of any text, so that nothing lies between its matches.
+bool covers_everything(SplitScanner scanner);
+
 // Bytes of the piece at the start of `text`, which is valid UTF-8 and not empty. At least 1. Reads past the
 // piece only as far as its pattern looks ahead, so cutting a text into all its pieces takes linear time.
 size_t first_piece_length(SplitScanner scanner, std::string_view text);

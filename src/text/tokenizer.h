@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "text/decoder.h"
 #include "text/tokenizer_spec.h"
 
 namespace rafter::text {
@@ -21,25 +22,36 @@ enum class SpecialTokens { match, as_text };
 
 class Tokenizer {
  public:
-  // From the content of a tokenizer.json. `where` names the file in errors. Byte-level BPE; a component of
-  // another type is an error (unsupported) that names it.
+  // From the content of a tokenizer.json. `where` names the file in errors. A component of a type that is not
+  // known is an error (unsupported) that names it.
   static base::Result<Tokenizer> from_json(std::string_view json, const std::string& where);
 
-  static base::Result<Tokenizer> from_bpe(const BpeSpec& spec, const std::string& where);
+  // From the content of a tokenizer.model, SentencePiece's own file. It does not say what to put around a
+  // text: the beginning-of-text token if there is one, as Llama's and Gemma's tokenizers do.
+  static base::Result<Tokenizer> from_sentencepiece(std::string_view bytes, const std::string& where);
+
+  static base::Result<Tokenizer> from_spec(const TokenizerSpec& spec, const std::string& where);
 
   // The ids of a text. Malformed UTF-8 is read as U+FFFD, one per maximal subpart. `add_special` puts the
   // tokenizer's prefix and suffix (BOS, EOS) around; a rendered chat template already has them as text.
-  // Error: the text is over 1 GiB, or a regular expression of the file takes too long on it.
+  // Error: the text is over 1 GiB, a regular expression of the file takes too long on it, or it has a word
+  // that the vocabulary cannot write and no token for unknown ones.
   base::Result<std::vector<int32_t>> encode(std::string_view text, bool add_special,
                                             SpecialTokens special = SpecialTokens::match) const;
 
-  // The text of the ids, where malformed UTF-8 is U+FFFD, one per maximal subpart. Ids that do not exist are
-  // skipped, special tokens too if `skip_special`.
+  // The text of the ids as the file's decoder has it. Malformed UTF-8 is U+FFFD: one per maximal subpart
+  // where tokens are bytes, one per byte where they are characters with bytes as a fallback. Ids that do not
+  // exist are skipped, special tokens too if `skip_special`.
   std::string decode(std::span<const int32_t> ids, bool skip_special) const;
 
-  // The bytes that an id adds to the text; empty for an id that does not exist (a padded vocabulary has
-  // such).
+  // The bytes that an id adds to the text behind other ids; empty for an id that does not exist (a padded
+  // vocabulary has such).
   std::string_view token_bytes(int32_t id) const;
+
+  // Whether an id is one byte by name, "<0xE4>", in a vocabulary of characters.
+  bool is_byte_token(int32_t id) const;
+  bool has_byte_tokens() const;
+  const Decoder& decoder() const;
 
   // The token as vocabularies write it: "Ġthe", "<|im_end|>".
   std::string piece(int32_t id) const;

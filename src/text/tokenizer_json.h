@@ -1,4 +1,4 @@
-// The content of a tokenizer.json as a BpeSpec.
+// The content of a tokenizer.json as a TokenizerSpec.
 #pragma once
 
 #include <string>
@@ -11,6 +11,6 @@ namespace rafter::text {
 
 // Truncation and padding are ignored. Error: malformed (invalid_data), or a component that is not supported
 // (unsupported; `where` becomes "file: key").
-base::Result<BpeSpec> parse_tokenizer_json(std::string_view json, const std::string& where);
+base::Result<TokenizerSpec> parse_tokenizer_json(std::string_view json, const std::string& where);
 
 }  // namespace rafter::text

@@ -14,11 +14,12 @@
 namespace rafter::text {
 
 struct TokenizerDocument {
-  nlohmann::json
-      rest;  // an object; model.vocab is left out if it is an object, model.merges if it is an array
-  bool has_vocab = false;
+  nlohmann::json rest;      // an object; model.vocab is left out, model.merges if it is an array
+  bool has_vocab = false;   // as an object
+  bool has_scores = false;  // as an array of pieces with scores
   bool has_merges = false;
   std::vector<std::pair<std::string, int64_t>> vocab;       // in the order of the file
+  std::vector<std::pair<std::string, double>> scores;       // in the order of the file
   std::vector<std::pair<std::string, std::string>> merges;  // in order of rank
 };
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace rafter::text {
@@ -49,6 +50,17 @@ inline bool is_numeric(char32_t character) {
 // \w of Rust's regex crate, which decides about single_word: letters, marks, decimal digits and letter
 // numbers, connector punctuation, join controls, and circled or squared letters.
 bool is_word_character(char32_t character);
+
+// The following as the `tokenizers` library has them, which takes them from older tables: see
+// text/unicode_vintage.cpp. ASCII's 32 symbols, and P elsewhere.
+bool is_punctuation(char32_t character);
+
+// M, and Mn.
+bool is_combining_mark(char32_t character);
+bool is_nonspacing_mark(char32_t character);
+
+// Without context: a final sigma is like any other.
+void append_lowercase(char32_t character, std::string& out);
 
 struct Char {
   char32_t code_point;

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "format/gguf_header.h"
+#include "tests/fuzz/seeds.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace rafter::format;
@@ -26,3 +27,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)sink;
   return 0;
 }
+
+std::vector<std::string> fuzz_seeds() { return rafter::testing::seed_files("fixtures/format", ".gguf"); }

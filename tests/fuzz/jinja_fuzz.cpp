@@ -1,8 +1,10 @@
 // Any text as a chat template, rendered over a small conversation: an error or a text, in bounded time and
 // memory.
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/check.h"
+#include "tests/fuzz/seeds.h"
 #include "text/chat_template.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -29,4 +31,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     end = range.end;
   }
   return 0;
+}
+
+std::vector<std::string> fuzz_seeds() {
+  const auto file = nlohmann::json::parse(
+      rafter::testing::read_seed(std::filesystem::path(RAFTER_SOURCE_DIR) / "tests/data/jinja/cases.json"));
+  std::vector<std::string> seeds;
+  for (const auto& group : file.at("groups")) {
+    for (const auto& row : group) seeds.push_back(row.at("template"));
+  }
+  return seeds;
 }

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "format/safetensors_header.h"
+#include "tests/fuzz/seeds.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto header = rafter::format::parse_safetensors_header(std::as_bytes(std::span(data, size)), "fuzz");
@@ -17,4 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   RAFTER_CHECK(header->data_start + position == size);
   return 0;
+}
+
+std::vector<std::string> fuzz_seeds() {
+  return rafter::testing::seed_files("fixtures/format", ".safetensors");
 }

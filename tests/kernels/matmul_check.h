@@ -13,6 +13,7 @@
 #include "kernels/cpu/tiers.h"
 #include "kernels/ref/reference_kernels.h"
 #include "tensor/codec.h"
+#include "tensor/format_table.h"
 #include "tests/kernels/kernel_compare.h"
 #include "tests/kernels/test_data.h"
 #include "tests/kernels/test_team.h"
@@ -56,7 +57,8 @@ class FencedMatrix {
         scales_(shifted(matrix.scales, odd)),
         biases_(shifted(matrix.biases, odd)) {
     view_.data = data_.data();
-    if (view_.scales != nullptr) view_.scales = scales_.data(), view_.biases = biases_.data();
+    if (view_.scales != nullptr) view_.scales = scales_.data();
+    if (view_.biases != nullptr) view_.biases = biases_.data();
   }
   // The first `rows` rows.
   tensor::MatrixView view(int64_t rows) const {
@@ -188,9 +190,10 @@ inline std::vector<tensor::NumberFormat> all_matmul_formats() {
   using tensor::NumberFormat;
   std::vector<NumberFormat> formats;
   for (DType type : {DType::f32, DType::f16, DType::bf16}) formats.push_back(NumberFormat::plain(type));
-  for (auto kind : {tensor::FormatKind::q4_0, tensor::FormatKind::q4_1, tensor::FormatKind::q8_0,
-                    tensor::FormatKind::q6_k}) {
-    formats.push_back(NumberFormat::block(kind));
+  for (const tensor::FormatTraits& traits : tensor::all_format_traits()) {
+    if (traits.block_columns > 1) formats.push_back(NumberFormat::block(traits.kind));
+    if (traits.block_columns == 0 && traits.kind != tensor::FormatKind::affine)
+      formats.push_back(NumberFormat::floating(traits.kind));
   }
   for (int bits : {4, 8}) {
     for (int group : {32, 64, 128}) formats.push_back(NumberFormat::affine(bits, group, DType::bf16));

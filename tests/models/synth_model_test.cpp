@@ -91,7 +91,7 @@ TEST_P(SynthModel, OpensAndGivesSaneLogits) {
 INSTANTIATE_TEST_SUITE_P(Tiny, SynthModel,
                          ::testing::Combine(::testing::Values("llama3-tiny", "qwen3-tiny"),
                                             ::testing::Values("bf16", "mlx4", "mlx8", "mlx-mixed", "q4_0",
-                                                              "q8_0")));
+                                                              "q8_0", "q4_k", "q5_k", "q6_k")));
 
 TEST(SynthFiles, HoldWhatOtherProgramsExpect) {
   for (const char* shape : {"llama3-tiny", "qwen3-tiny"}) {

@@ -28,7 +28,7 @@ testing::Decoder decoder_reading(const std::function<void(EncodedMatrix&)>& faul
                          view.columns,
                          copy(view.data, view.rows * view.format.row_bytes(view.columns)),
                          copy(view.scales, view.rows * view.format.scale_row_bytes(view.columns)),
-                         copy(view.biases, view.rows * view.format.scale_row_bytes(view.columns))};
+                         copy(view.biases, view.rows * view.format.bias_row_bytes(view.columns))};
     fault(matrix);
     decode_row(matrix.view(), r, out);
   };
@@ -77,8 +77,11 @@ TEST(CodecMutants, MostSignificantBitsFirst) {
 }
 
 TEST(CodecMutants, ScalesAndBiasesExchanged) {
-  const auto wrong = compare_codecs(
-      decoder_reading([](EncodedMatrix& matrix) { std::swap(matrix.scales, matrix.biases); }), encode_matrix);
+  const auto wrong = compare_codecs(decoder_reading([](EncodedMatrix& matrix) {
+                                      if (matrix.format.kind == FormatKind::affine)
+                                        std::swap(matrix.scales, matrix.biases);
+                                    }),
+                                    encode_matrix);
   EXPECT_TRUE(any_names(wrong, "decode affine:2"));
   EXPECT_TRUE(any_names(wrong, "decode affine:8"));
 }
@@ -91,6 +94,69 @@ TEST(CodecMutants, SixBitHighPartsOfTheOtherHalf) {
                                     }),
                                     encode_matrix);
   EXPECT_TRUE(any_names(wrong, "decode q6_k"));
+}
+
+// Each format's own trap: one plausible misreading each.
+TEST(CodecMutants, MisreadBlocks) {
+  struct Fault {
+    FormatKind kind;
+    const char* name;
+    std::function<void(std::byte* block)> damage;
+  };
+  const auto swap_bytes = [](size_t a, size_t b, size_t count) {
+    return [=](std::byte* block) { std::swap_ranges(block + a, block + a + count, block + b); };
+  };
+  const auto swap_nibbles_of = [](size_t begin, size_t count) {
+    return [=](std::byte* block) {
+      for (size_t i = begin; i < begin + count; ++i) block[i] = swap_nibbles(block[i]);
+    };
+  };
+  const std::vector<Fault> faults = {
+      {FormatKind::q5_0, "the fifth bits of the other half", swap_bytes(2, 4, 2)},
+      {FormatKind::q5_1, "the fifth bits of the other half", swap_bytes(4, 6, 2)},
+      {FormatKind::q5_1, "d and m exchanged", swap_bytes(0, 2, 2)},
+      {FormatKind::q2_k, "scales and minima exchanged", swap_nibbles_of(0, 16)},
+      {FormatKind::q2_k, "d and dmin exchanged", swap_bytes(80, 82, 2)},
+      {FormatKind::q3_k, "high bits of the other group", swap_bytes(0, 16, 16)},
+      {FormatKind::q3_k, "low bits of the scales exchanged", swap_nibbles_of(96, 8)},
+      {FormatKind::q4_k, "d and dmin exchanged", swap_bytes(0, 2, 2)},
+      {FormatKind::q4_k, "scales and minima exchanged", swap_bytes(4, 8, 4)},
+      {FormatKind::q4_k, "odd and even groups exchanged", swap_nibbles_of(16, 128)},
+      {FormatKind::q5_k, "fifth bits behind the codes", swap_bytes(16, 48, 32)},
+      {FormatKind::iq4_nl, "halves exchanged", swap_nibbles_of(2, 16)},
+      {FormatKind::iq4_xs, "scales of odd and even groups exchanged", swap_nibbles_of(4, 4)},
+      {FormatKind::mxfp4_block, "twice the scale",
+       [](std::byte* block) { block[0] = static_cast<std::byte>(std::to_integer<int>(block[0]) + 1); }}};
+  for (const Fault& fault : faults) {
+    const auto wrong = compare_codecs(
+        decoder_reading([&](EncodedMatrix& matrix) {
+          if (matrix.format.kind != fault.kind) return;
+          const auto bytes = static_cast<size_t>(matrix.format.row_bytes(matrix.format.block_columns()));
+          for (size_t at = 0; at < matrix.data.size(); at += bytes) fault.damage(matrix.data.data() + at);
+        }),
+        encode_matrix);
+    EXPECT_TRUE(any_names(wrong, "decode " + NumberFormat::block(fault.kind).name())) << fault.name;
+  }
+}
+
+TEST(CodecMutants, MisreadSmallFloats) {
+  for (FormatKind kind : {FormatKind::mxfp4, FormatKind::mxfp8, FormatKind::nvfp4}) {
+    const std::string name = "decode " + NumberFormat::floating(kind).name();
+    // GGUF's half of the scale; bits of a code from the other end of the byte.
+    EXPECT_TRUE(any_names(compare_codecs(
+                              [&](const MatrixView& view, int64_t r, std::span<float> out) {
+                                decode_row(view, r, out);
+                                for (float& value : out) value /= view.format.kind == kind ? 2 : 1;
+                              },
+                              encode_matrix),
+                          name));
+    EXPECT_TRUE(any_names(compare_codecs(decoder_reading([&](EncodedMatrix& matrix) {
+                                           if (matrix.format.kind != kind) return;
+                                           for (std::byte& byte : matrix.data) byte = swap_nibbles(byte);
+                                         }),
+                                         encode_matrix),
+                          name));
+  }
 }
 
 TEST(CodecMutants, Bf16SumInsteadOfFp32) {

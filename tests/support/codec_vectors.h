@@ -1,6 +1,5 @@
-// The codecs' comparer: runs every case of tests/fixtures/codec_vectors.txt (written by
-// oracle/codec_vectors.py from other implementations) through a decoder and an encoder and reports each case
-// whose bytes differ.
+// The codecs' comparer: runs the cases that oracle/codec_vectors.py wrote from other implementations through
+// a decoder and an encoder and reports each case whose bytes differ.
 #pragma once
 
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "tensor/codec.h"
+#include "tensor/format_table.h"
 
 namespace rafter::testing {
 
@@ -32,11 +32,11 @@ inline std::vector<std::byte> bytes_from_hex(const std::string& hex) {
 
 inline tensor::NumberFormat format_from_name(std::string name) {
   using tensor::DType;
-  using tensor::FormatKind;
-  if (name == "q4_0") return tensor::NumberFormat::block(FormatKind::q4_0);
-  if (name == "q4_1") return tensor::NumberFormat::block(FormatKind::q4_1);
-  if (name == "q8_0") return tensor::NumberFormat::block(FormatKind::q8_0);
-  if (name == "q6_k") return tensor::NumberFormat::block(FormatKind::q6_k);
+  for (const tensor::FormatTraits& traits : tensor::all_format_traits()) {
+    if (traits.name != name) continue;
+    return traits.block_columns == 0 ? tensor::NumberFormat::floating(traits.kind)
+                                     : tensor::NumberFormat::block(traits.kind);
+  }
   for (char& c : name) {
     if (c == ':') c = ' ';
   }
@@ -50,9 +50,13 @@ inline tensor::NumberFormat format_from_name(std::string name) {
                                                       : DType::bf16);
 }
 
-inline std::vector<CodecCase> read_codec_cases() {
+inline constexpr const char* kCommittedCases = RAFTER_SOURCE_DIR "/tests/fixtures/codec_vectors.txt";
+// Many more, where the oracle has been run.
+inline constexpr const char* kRandomCases = RAFTER_SOURCE_DIR "/build/oracle/codec/vectors.txt";
+
+inline std::vector<CodecCase> read_codec_cases(const char* path = kCommittedCases) {
   std::vector<CodecCase> cases;
-  std::ifstream file(RAFTER_SOURCE_DIR "/tests/fixtures/codec_vectors.txt");
+  std::ifstream file(path);
   std::string kind, name, field[4];
   int64_t columns = 0;
   while (file >> kind >> name >> columns >> field[0] >> field[1] >> field[2] >> field[3]) {
@@ -79,9 +83,10 @@ using Encoder =
     std::function<tensor::EncodedMatrix(tensor::NumberFormat, int64_t, int64_t, std::span<const float>)>;
 
 // Names of the cases that do not match bit for bit (a zero's sign is ignored when decoding).
-inline std::vector<std::string> compare_codecs(const Decoder& decode, const Encoder& encode) {
+inline std::vector<std::string> compare_codecs(const Decoder& decode, const Encoder& encode,
+                                               const char* path = kCommittedCases) {
   std::vector<std::string> wrong;
-  for (const CodecCase& item : read_codec_cases()) {
+  for (const CodecCase& item : read_codec_cases(path)) {
     bool equal = true;
     if (item.decodes) {
       std::vector<float> out(item.values.size(), -1e30f);

@@ -107,19 +107,22 @@ inline FakeEngine::Model scripted_model(int64_t vocabulary, size_t prompt, std::
 
 // Ids 0 … 255 are the bytes, then `words`, then the special token <end>.
 inline text::Tokenizer byte_tokenizer(const std::vector<std::string>& words = {}) {
-  text::BpeSpec spec;
+  text::BpeSpec bpe;
   for (int byte = 0; byte < 256; ++byte) {
-    spec.pieces.push_back(text::bytes_to_alphabet(std::string(1, static_cast<char>(byte))));
+    bpe.pieces.push_back(text::bytes_to_alphabet(std::string(1, static_cast<char>(byte))));
   }
-  for (const std::string& word : words) spec.pieces.push_back(text::bytes_to_alphabet(word));
+  for (const std::string& word : words) bpe.pieces.push_back(text::bytes_to_alphabet(word));
   text::AddedToken end;
-  end.id = static_cast<int32_t>(spec.pieces.size());
+  end.id = static_cast<int32_t>(bpe.pieces.size());
   end.content = "<end>";
   end.special = true;
-  spec.pieces.push_back("<end>");
+  bpe.pieces.push_back("<end>");
+  text::TokenizerSpec spec;
+  spec.model = bpe;
   spec.added.push_back(end);
+  spec.decoder = {text::ByteLevelDecoder{}};
   spec.pre_tokenizer = {text::ByteLevelStep{false, true}};
-  return text::Tokenizer::from_bpe(spec, "test").value();
+  return text::Tokenizer::from_spec(spec, "test").value();
 }
 
 }  // namespace rafter::decode

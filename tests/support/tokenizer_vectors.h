@@ -164,9 +164,12 @@ inline NumbersOf piece_lengths_of(const PreTokenizer& pre_tokenizer) {
   return [&pre_tokenizer](std::string_view text) {
     struct Lengths : PieceSink {
       std::vector<int32_t> lengths;
-      void piece(std::string_view bytes) override { lengths.push_back(static_cast<int32_t>(bytes.size())); }
+      bool piece(std::string_view bytes) override {
+        lengths.push_back(static_cast<int32_t>(bytes.size()));
+        return true;
+      }
     } sink;
-    const base::Status status = pre_tokenizer.split(text, sink);
+    const base::Status status = pre_tokenizer.split(text, true, sink);
     EXPECT_TRUE(status.ok()) << status.error().message();
     return sink.lengths;
   };

@@ -35,9 +35,9 @@ BpeSpec random_spec(uint32_t seed, size_t merges) {
 }
 
 std::vector<int32_t> encode(const BpeModel& model, std::string_view word) {
-  BpeModel::Workspace workspace;
+  WordWorkspace workspace;
   std::vector<int32_t> ids;
-  model.encode_word(word, workspace, ids);
+  EXPECT_EQ(model.encode_word(word, workspace, ids), WordOutcome::done);
   return ids;
 }
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "format/gguf_types.h"
+#include "format/strict_json.h"
 #include "tests/support/format_files.h"
 #include "tests/support/temp_folder.h"
 
@@ -74,13 +76,54 @@ TEST(Checkpoint, MatrixNamesExpectedAndActualShape) {
 }
 
 TEST(Checkpoint, KnownBySizeOnlyTypesAreRefusedByName) {
-  const auto gguf = Checkpoint::open(kFixtures + "gguf");
-  ASSERT_TRUE(gguf.ok());
-  const auto result = gguf->matrix("blk.0.q5_0", 3, 64);
+  TempFolder folder;
+  GgufParts parts;
+  parts.tensors = {GgufParts::tensor("blk.0.x.weight", {256, 2}, 15, 0)};
+  parts.data.assign(2 * 292, 'x');
+  const auto gguf = Checkpoint::open(folder.write("model.gguf", parts.file()));
+  ASSERT_TRUE(gguf.ok()) << gguf.error().message();
+  const auto result = gguf->matrix("blk.0.x", 2, 256);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, base::ErrorCode::unsupported);
-  EXPECT_EQ(result.error().message(),
-            "model.gguf: blk.0.q5_0.weight: weights of type Q5_0 are not supported");
+  EXPECT_EQ(result.error().message(), "model.gguf: blk.0.x.weight: weights of type Q8_K are not supported");
+}
+
+// One block of every type by its id.
+TEST(Checkpoint, GgufTypesAreTheirFormats) {
+  struct Type {
+    uint32_t id;
+    const char* format;
+  };
+  for (const Type& type : std::initializer_list<Type>{{0, "f32"},
+                                                      {1, "f16"},
+                                                      {2, "q4_0"},
+                                                      {3, "q4_1"},
+                                                      {6, "q5_0"},
+                                                      {7, "q5_1"},
+                                                      {8, "q8_0"},
+                                                      {10, "q2_k"},
+                                                      {11, "q3_k"},
+                                                      {12, "q4_k"},
+                                                      {13, "q5_k"},
+                                                      {14, "q6_k"},
+                                                      {20, "iq4_nl"},
+                                                      {23, "iq4_xs"},
+                                                      {30, "bf16"},
+                                                      {39, "mxfp4_block"}}) {
+    const GgufType* stored = find_gguf_type(type.id);
+    ASSERT_NE(stored, nullptr);
+    TempFolder folder;
+    GgufParts parts;
+    parts.tensors = {GgufParts::tensor("x.weight", {256, 2}, type.id, 0)};
+    parts.data.assign(2 * 256 / stored->block * stored->block_bytes, 'x');
+    const auto gguf = Checkpoint::open(folder.write("model.gguf", parts.file()));
+    ASSERT_TRUE(gguf.ok()) << gguf.error().message();
+    const auto matrix = gguf->matrix("x", 2, 256);
+    ASSERT_TRUE(matrix.ok()) << matrix.error().message();
+    EXPECT_EQ(matrix->format.name(), type.format);
+    EXPECT_EQ(matrix->bytes(), static_cast<int64_t>(parts.data.size()));
+    EXPECT_EQ(find_gguf_type(matrix->format), stored);
+  }
 }
 
 TEST(Checkpoint, GgufGettersTakeAnyWidth) {
@@ -215,6 +258,22 @@ TEST(Checkpoint, NearMissesSayWhatToDo) {
   EXPECT_CONTAINS(refusal(folder / "e"), "empty");
 }
 
+TEST(Checkpoint, HugeTextFilesAreRefusedUnread) {
+  TempFolder folder;
+  folder.write("m/config.json", "{}");
+  folder.write("m/model.safetensors", one_byte_tensor("a"));
+  const auto checkpoint = Checkpoint::open(folder / "m");
+  ASSERT_TRUE(checkpoint.ok());
+  folder.write("m/tokenizer.json", "{");
+  std::filesystem::resize_file(folder / "m/tokenizer.json", 3'000'000'000);  // sparse
+  const auto sidecar = checkpoint->sidecar("tokenizer.json");
+  ASSERT_FALSE(sidecar.ok());
+  EXPECT_CONTAINS(sidecar.error().message(),
+                  "tokenizer.json: the file has 3000000000 bytes, more than the 268435456 that it may have");
+  std::filesystem::resize_file(folder / "m/config.json", 3'000'000'000);
+  EXPECT_CONTAINS(refusal(folder / "m"), "config.json: the file has 3000000000 bytes");
+}
+
 TEST(Checkpoint, PipesDoNotHang) {
   TempFolder folder;
   folder.write("m/config.json", "{}");
@@ -268,7 +327,7 @@ TEST(Checkpoint, SplitGgufFilesAreJoined) {
     return parts.file();
   };
   const std::string first = folder.write("m-00001-of-00002.gguf", part(0, 2, "a"));
-  EXPECT_CONTAINS(refusal(first), "m-00002-of-00002.gguf: cannot open");
+  EXPECT_CONTAINS(refusal(first), "m-00002-of-00002.gguf: part 2 of 2 is missing");
   const std::string second = folder.write("m-00002-of-00002.gguf", part(1, 2, "b"));
   for (const std::string& path : {first, second, folder.path()}) {
     const auto checkpoint = Checkpoint::open(path);
@@ -281,8 +340,11 @@ TEST(Checkpoint, SplitGgufFilesAreJoined) {
   EXPECT_CONTAINS(refusal(first), "earlier part");
   folder.write("m-00002-of-00002.gguf", part(1, 3, "b"));
   EXPECT_CONTAINS(refusal(first), "does not say that it is part 2 of 2");
+  folder.write("m-00002-of-00002.gguf", part(1, 2, "b", 5));
+  EXPECT_CONTAINS(refusal(first),
+                  "split.tensors.count: the value is not that of the first part (the parts are of");
   folder.write("m-00001-of-00002.gguf", part(0, 2, "a", 3));
-  folder.write("m-00002-of-00002.gguf", part(1, 2, "b"));
+  folder.write("m-00002-of-00002.gguf", part(1, 2, "b", 3));
   EXPECT_CONTAINS(refusal(first), "3 tensors declared, 2 found");
   EXPECT_CONTAINS(refusal(folder.write("renamed.gguf", part(0, 2, "a"))), "under another name");
   EXPECT_CONTAINS(refusal(folder.write("x.gguf", part(7, 2, "a"))), "under another name");
@@ -350,10 +412,74 @@ TEST(MlxQuantization, ContradictionsAreErrors) {
   EXPECT_CONTAINS(mlx_error("[]"), "not a JSON object");
 }
 
+// A folder with one module `m` of 2 × 64 values in codes of `bits` bits under scales of `group`.
+std::string floating_error(const std::string& config, int bits, int group, bool biases = false,
+                           const char* type = "U8") {
+  TempFolder folder;
+  const int codes = 2 * 64 * bits / 8, scales = 2 * 64 / group;
+  std::string header = fmt::format(R"({{"m.weight":{{"dtype":"U32","shape":[2,{}],"data_offsets":[0,{}]}},)"
+                                   R"("m.scales":{{"dtype":"{}","shape":[2,{}],"data_offsets":[{},{}]}})",
+                                   2 * bits, codes, type, 64 / group, codes, codes + scales);
+  std::string data(static_cast<size_t>(codes + scales), 'x');
+  if (biases) {
+    header += fmt::format(R"(,"m.biases":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})",
+                          codes + scales, codes + scales + 1);
+    data += 'x';
+  }
+  folder.write("config.json", config);
+  folder.write("model.safetensors", safetensors_file(header + "}", data));
+  const auto checkpoint = Checkpoint::open(folder.path());
+  if (!checkpoint.ok()) return checkpoint.error().message();
+  const auto matrix = checkpoint->matrix("m", 2, 64);
+  return matrix.ok() ? matrix->format.name() : matrix.error().message();
+}
+
+TEST(MlxQuantization, FloatingPointModes) {
+  EXPECT_EQ(floating_error(R"({"quantization":{"mode":"mxfp4"}})", 4, 32), "mxfp4");
+  EXPECT_EQ(floating_error(R"({"quantization":{"mode":"mxfp8"}})", 8, 32), "mxfp8");
+  EXPECT_EQ(floating_error(R"({"quantization":{"mode":"nvfp4"}})", 4, 16), "nvfp4");
+  EXPECT_EQ(floating_error(R"({"quantization":{"group_size":16,"bits":4,"mode":"nvfp4"}})", 4, 16), "nvfp4");
+  EXPECT_EQ(floating_error(R"({"quantization":{"mode":"nvfp4"}})", 4, 16, false, "F8_E4M3"), "nvfp4");
+  EXPECT_EQ(floating_error(R"({"quantization":{"mode":"mxfp4"}})", 4, 32, false, "F8_E8M0"), "mxfp4");
+  // An entry of another mode has that mode's defaults, not the top level's.
+  EXPECT_EQ(floating_error(R"({"quantization":{"group_size":64,"bits":4,"m":{"mode":"nvfp4"}}})", 4, 16),
+            "nvfp4");
+  EXPECT_EQ(floating_error(R"({"quantization":{"group_size":64,"bits":4,"m":{"mode":"mxfp8"}}})", 8, 32),
+            "mxfp8");
+  EXPECT_EQ(mlx_error(R"({"quantization":{"mode":"mxfp8","m":{"mode":"affine"}}})"), "q4g64");
+  EXPECT_EQ(floating_error(R"({"quantization":{"mode":"mxfp8","m":{"mode":"mxfp8"}}})", 8, 32), "mxfp8");
+
+  EXPECT_CONTAINS(floating_error(R"({"quantization":{"group_size":64,"bits":4,"mode":"mxfp4"}})", 4, 32),
+                  "m.weight: 4 bits in groups of 64 are not supported in mode mxfp4");
+  EXPECT_CONTAINS(floating_error(R"({"quantization":{"mode":"mxfp4"}})", 4, 32, true), "has no biases");
+  EXPECT_CONTAINS(floating_error(R"({"quantization":{"mode":"mxfp4"}})", 4, 16),
+                  "m.scales: its shape is [2, 4] where the model needs [2, 2]");
+  EXPECT_CONTAINS(floating_error(R"({"quantization":{"mode":"mxfp8"}})", 4, 32),
+                  "m.weight (8 bits): its shape");
+  EXPECT_CONTAINS(floating_error(R"({"quantization":{"mode":"nvfp4"}})", 4, 16, false, "I8"),
+                  "scales of type I8 instead of U8 in mode nvfp4");
+}
+
+TEST(MlxQuantization, PythonsNonFiniteNumbersAreRefusedOnlyWhereTheyAreRead) {
+  EXPECT_EQ(mlx_error(R"({"x":NaN,"y":[-Infinity, Infinity ],"quantization":{"bits":4}})"), "q4g64");
+  EXPECT_CONTAINS(mlx_error(R"({"quantization":{"bits":NaN}})"), "quantization bits is of the wrong type");
+  EXPECT_CONTAINS(mlx_error(R"({NaN:1})"), "malformed");
+  EXPECT_CONTAINS(mlx_error(R"({"a":1,NaN:1})"), "malformed");
+  EXPECT_CONTAINS(mlx_error(R"({"a":NaNs})"), "malformed");
+  EXPECT_CONTAINS(mlx_error(R"({"a":nan})"), "malformed");
+  EXPECT_CONTAINS(mlx_error(R"({"a":+Infinity})"), "malformed");
+  EXPECT_CONTAINS(mlx_error("NaN"), "malformed");
+  const std::string words = R"({"a":": NaN, [Infinity]","b":"\\\":NaN,"})";
+  EXPECT_EQ(quote_non_finite_numbers(words), words);
+  EXPECT_EQ(quote_non_finite_numbers(R"([NaN,-Infinity,{"a" :	Infinity}])"),
+            R"(["NaN","-Infinity",{"a" :	"Infinity"}])");
+  for (const char* cut : {"\"", "\"\\", "[", "[-", "[NaN", ":"})
+    EXPECT_EQ(quote_non_finite_numbers(cut), cut);
+}
+
 TEST(MlxQuantization, WhatIsNotReadIsNamed) {
-  EXPECT_CONTAINS(mlx_error(R"({"quantization":{"group_size":32,"bits":4,"mode":"mxfp4"}})"),
-                  "m.weight: quantization mode \"mxfp4\"");
-  EXPECT_CONTAINS(mlx_error(R"({"quantization":{"bits":4,"m":{"mode":"nvfp4"}}})"), "\"nvfp4\"");
+  EXPECT_CONTAINS(mlx_error(R"({"quantization":{"group_size":32,"bits":4,"mode":"int4"}})"),
+                  "m.weight: quantization mode \"int4\"");
   EXPECT_CONTAINS(mlx_error(R"({"quantization":{"bits":7}})"), "7 bits in groups of 64");
   EXPECT_CONTAINS(mlx_error(R"({"quantization":{"group_size":48}})"), "groups of 48");
   EXPECT_CONTAINS(mlx_error(R"({"quantization":{"bits":18446744073709551615}})"), "are not supported");
@@ -361,6 +487,30 @@ TEST(MlxQuantization, WhatIsNotReadIsNamed) {
                   "quantised by \"awq\"");
   EXPECT_CONTAINS(mlx_error(R"({"text_config":{"quantization_config":{"quant_method":"gptq"}}})"),
                   "\"gptq\"");
+  for (const char* method : {"awq", "gptq", "bitsandbytes", "fp8", "fbgemm_fp8", "compressed-tensors",
+                             "modelopt", "mxfp4", "bitnet", "quanto", "torchao", "hqq"}) {
+    const std::string config = fmt::format(R"({{"quantization_config":{{"quant_method":"{}"}}}})", method);
+    EXPECT_CONTAINS(mlx_error(config),
+                    fmt::format("quantised by \"{}\", which is not supported (use an MLX", method));
+  }
+  EXPECT_CONTAINS(mlx_error(R"({"quantization_config":{"load_in_4bit":true}})"), "\"bitsandbytes\"");
+  EXPECT_CONTAINS(mlx_error(R"({"quantization_config":{"load_in_8bit":true}})"), "\"bitsandbytes\"");
+}
+
+// Weights of other quantisers whose config says nothing of it.
+TEST(MlxQuantization, ForeignCodesAreRefusedByName) {
+  for (const auto& [suffix, quantiser] : {std::pair{"qweight", "GPTQ or AWQ"},
+                                          {"weight_packed", "compressed-tensors"},
+                                          {"weight_scale_inv", "block-wise fp8"},
+                                          {"weight_scale", "fp8"}}) {
+    TempFolder folder;
+    folder.write("config.json", "{}");
+    folder.write("model.safetensors", one_byte_tensor(std::string("m.") + suffix));
+    const auto checkpoint = Checkpoint::open(folder.path());
+    ASSERT_TRUE(checkpoint.ok());
+    EXPECT_CONTAINS(checkpoint->matrix("m", 1, 1).error().message(),
+                    fmt::format("m.{}: weights quantised by {} are not supported (use", suffix, quantiser));
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/support/run_program.h"
 #include "tests/support/scoped_variable.h"
@@ -96,6 +97,14 @@ TEST_F(Cli, UsageErrorsNameTheClosestWord) {
   expect_failure({"generate", llama(), "x", "--raw", "--system", "s"}, 2, "--system");
   expect_failure({"generate", llama(), "x", "--max-tokens", "0"}, 2, "max_tokens");
   expect_failure({"generate", llama(), "x", "--raw", "--logit-bias", "1=nan"}, 2, "logit_bias");
+}
+
+TEST_F(Cli, WhatIsNoFileIsSaidToBeNone) {
+  ASSERT_EQ(::mkfifo((cache_ / "pipe.gguf").c_str(), 0600), 0);
+  expect_failure({"generate", cache_ / "pipe.gguf", "x"}, 2, "neither a file nor a folder");
+  expect_failure({"chat", cache_ / "pipe.gguf"}, 2, "neither a file nor a folder");
+  expect_failure({"plan", cache_ / "pipe.gguf"}, 2, "neither a file nor a folder");
+  expect_failure({"plan", "/dev/null"}, 2, "neither a file nor a folder");
 }
 
 TEST_F(Cli, IntegersOutOfRangeAreNotBent) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tensor/small_float.h"
 #include "tests/support/codec_vectors.h"
 
 namespace rafter::tensor {
@@ -18,8 +19,10 @@ std::vector<NumberFormat> every_format() {
       for (int group : {32, 64, 128}) formats.push_back(NumberFormat::affine(bits, group, type));
     }
   }
-  for (FormatKind kind : {FormatKind::q4_0, FormatKind::q4_1, FormatKind::q8_0, FormatKind::q6_k}) {
-    formats.push_back(NumberFormat::block(kind));
+  for (const FormatTraits& traits : all_format_traits()) {
+    if (traits.block_columns > 1) formats.push_back(NumberFormat::block(traits.kind));
+    if (traits.block_columns == 0 && traits.kind != FormatKind::affine)
+      formats.push_back(NumberFormat::floating(traits.kind));
   }
   return formats;
 }
@@ -41,6 +44,36 @@ std::vector<uint32_t> words_of(const EncodedMatrix& matrix) {
 TEST(Codec, AgreesWithOtherImplementations) {
   EXPECT_GE(testing::read_codec_cases().size(), 20u);
   EXPECT_EQ(testing::compare_codecs(decode_row, encode_matrix), std::vector<std::string>{});
+}
+
+TEST(Codec, AgreesWithOtherImplementationsOnMany) {
+  if (testing::read_codec_cases(testing::kRandomCases).empty())
+    GTEST_SKIP() << "no " << testing::kRandomCases << " (make oracle)";
+  EXPECT_EQ(testing::compare_codecs(decode_row, encode_matrix, testing::kRandomCases),
+            std::vector<std::string>{});
+}
+
+// Every byte, by definition instead of by bits.
+TEST(Codec, SmallFloatsAreWhatTheirBitsSay) {
+  for (int bits = 0; bits < 256; ++bits) {
+    const auto byte = static_cast<uint8_t>(bits);
+    const double power = std::ldexp(1.0, bits - 127);
+    EXPECT_EQ(e8m0_to_f32(byte), bits == 255 ? INFINITY : static_cast<float>(power)) << bits;
+    const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+    const double magnitude =
+        exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
+    const auto expected = static_cast<float>(bits & 0x80 ? -magnitude : magnitude);
+    if ((bits & 0x7F) == 0x7F) {
+      EXPECT_TRUE(std::isnan(e4m3_to_f32(byte)));
+      continue;
+    }
+    EXPECT_EQ(e4m3_to_f32(byte), expected) << bits;
+    EXPECT_EQ(f32_to_e4m3(expected), byte) << bits;
+  }
+  for (uint8_t code = 0; code < 16; ++code) {
+    const float value = static_cast<float>(kTwiceE2M1[code]) / 2;
+    EXPECT_EQ(f32_to_e2m1(value), code == 8 ? 0 : code);
+  }
 }
 
 // Codes 0, 1, 2 … 31 (mod 2^bits) as words.
@@ -157,11 +190,45 @@ TEST(Codec, EncodingIsAsCloseAsTheFormatAllows) {
       case FormatKind::q4_1:
         bound = 2 * largest / 15 / 2 * 1.05;
         break;
+      case FormatKind::q5_0:
+        bound = largest / 16 * 1.01;
+        break;
+      case FormatKind::q5_1:
+        bound = 2 * largest / 31 / 2 * 1.05;
+        break;
       case FormatKind::q8_0:
         bound = largest / 127 / 2 * 1.1;
         break;
+      case FormatKind::q2_k:  // half a step, and half a step of the scale and of the minimum
+        bound = 2 * largest / 3 / 2 + 4 * largest / 30 * 1.05;
+        break;
+      case FormatKind::q3_k:  // one step: the grid ends at 3
+        bound = largest / 4 * 1.1;
+        break;
+      case FormatKind::q4_k:
+        bound = 2 * largest / 15 / 2 + 3 * largest / 126;
+        break;
+      case FormatKind::q5_k:
+        bound = 2 * largest / 31 / 2 + 3 * largest / 126;
+        break;
       case FormatKind::q6_k:
         bound = largest / 32 * 1.1;
+        break;
+      case FormatKind::iq4_nl:  // the grid ends at 113 of 127
+        bound = largest * 15 / 127;
+        break;
+      case FormatKind::iq4_xs:
+        bound = largest * 16 / 127;
+        break;
+      case FormatKind::mxfp4:
+      case FormatKind::mxfp4_block:  // a scale may be too small by a half: 6 of 8
+        bound = largest / 3;
+        break;
+      case FormatKind::mxfp8:
+        bound = largest / 3;
+        break;
+      case FormatKind::nvfp4:
+        bound = largest / 5;
         break;
     }
     const auto matrix = encode_matrix(format, 1, kColumns, values);

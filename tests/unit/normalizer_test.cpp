@@ -1,5 +1,3 @@
-#include "text/normalizer.h"
-
 #include <chrono>
 #include <cstdlib>
 #include <random>
@@ -8,13 +6,14 @@
 #include <utf8proc.h>
 
 #include "base/utf8.h"
+#include "text/normal_form.h"
 
 namespace rafter::text {
 namespace {
 
 std::string nfc(std::string_view text) {
   std::string storage;
-  return std::string(normalize_nfc(text, storage));
+  return std::string(normalize(NormalForm::nfc, text, storage));
 }
 
 // utf8proc's own normal form of the whole text at once.
@@ -41,7 +40,7 @@ TEST(Normalizer, KnownForms) {
 TEST(Normalizer, NormalTextIsNotCopied) {
   for (std::string_view text : {"", "plain", "déjà vu Ж 中文 한글 😀"}) {
     std::string storage;
-    EXPECT_EQ(normalize_nfc(text, storage).data(), text.data());
+    EXPECT_EQ(normalize(NormalForm::nfc, text, storage).data(), text.data());
   }
 }
 
@@ -69,7 +68,8 @@ TEST(Normalizer, EveryCharacterAloneAndBehindALetter) {
     base::append_utf8(text, c);
     text = text + "a" + text;
     std::string storage;
-    ASSERT_EQ(normalize_nfc(text, storage), whole_nfc(text)) << std::hex << static_cast<uint32_t>(c);
+    ASSERT_EQ(normalize(NormalForm::nfc, text, storage), whole_nfc(text))
+        << std::hex << static_cast<uint32_t>(c);
   }
 }
 

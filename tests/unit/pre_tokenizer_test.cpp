@@ -54,7 +54,8 @@ TEST(SplitScanner, PublishedSplits) {
 
 void expect_equal_to_oracle(const TokenizerVectors& vectors) {
   for (const SplitCase& entry : vectors.splits) {
-    auto pre_tokenizer = PreTokenizer::compile({entry.step, ByteLevelStep{false, false}}, "test");
+    auto pre_tokenizer =
+        PreTokenizer::compile({entry.step, ByteLevelStep{false, false}}, PreTokenizer::Pieces::bytes, "test");
     ASSERT_TRUE(pre_tokenizer.ok()) << pre_tokenizer.error().message();
     for (size_t group : differing_groups(vectors, entry.hashes, piece_lengths_of(*pre_tokenizer))) {
       ADD_FAILURE() << entry.step.pattern << " differs in group " << group << ": "
@@ -151,12 +152,19 @@ TEST(Regex, WhatIsNotKnownToAgreeIsRefused) {
   }
 }
 
-TEST(PreTokenizer, MustEndInByteLevel) {
-  EXPECT_FALSE(PreTokenizer::compile({}, "x").ok());
-  EXPECT_FALSE(PreTokenizer::compile({DigitsStep{}}, "x").ok());
-  EXPECT_FALSE(PreTokenizer::compile({ByteLevelStep{}, DigitsStep{}}, "x").ok());
-  EXPECT_FALSE(PreTokenizer::compile(std::vector<PreTokenizerStep>(10000, ByteLevelStep{}), "x").ok());
-  EXPECT_TRUE(PreTokenizer::compile({DigitsStep{}, ByteLevelStep{}}, "x").ok());
+TEST(PreTokenizer, PiecesOfBytesComeFromOneByteLevelStepAtTheEnd) {
+  const auto compiles = [](const std::vector<PreTokenizerStep>& steps, PreTokenizer::Pieces pieces) {
+    return PreTokenizer::compile(steps, pieces, "x").ok();
+  };
+  constexpr auto kBytes = PreTokenizer::Pieces::bytes, kText = PreTokenizer::Pieces::text;
+  EXPECT_FALSE(compiles({}, kBytes));
+  EXPECT_FALSE(compiles({DigitsStep{}}, kBytes));
+  EXPECT_FALSE(compiles({ByteLevelStep{}, DigitsStep{}}, kBytes));
+  EXPECT_TRUE(compiles({DigitsStep{}, ByteLevelStep{}}, kBytes));
+  EXPECT_TRUE(compiles({}, kText));
+  EXPECT_TRUE(compiles({ByteLevelStep{}, DigitsStep{}}, kText));
+  EXPECT_FALSE(compiles(std::vector<PreTokenizerStep>(10000, ByteLevelStep{}), kText));
+  EXPECT_FALSE(compiles({FixedLengthStep{0}}, kText));
 }
 
 TEST(GgufPreTokenizer, NamesLeadToTheirPatterns) {
@@ -164,7 +172,7 @@ TEST(GgufPreTokenizer, NamesLeadToTheirPatterns) {
        {"llama-bpe", "qwen2", "qwen35", "gpt-2", "smollm", "minicpm5", "gpt-4o", "tekken"}) {
     auto choice = pre_tokenizer_from_gguf_name(name);
     ASSERT_TRUE(choice.ok()) << name;
-    EXPECT_TRUE(PreTokenizer::compile(choice->steps, name).ok()) << name;
+    EXPECT_TRUE(PreTokenizer::compile(choice->steps, PreTokenizer::Pieces::bytes, name).ok()) << name;
   }
   EXPECT_TRUE(pre_tokenizer_from_gguf_name("llama-bpe")->ignore_merges);
   EXPECT_TRUE(pre_tokenizer_from_gguf_name("llama-bpe")->add_bos);

@@ -153,6 +153,86 @@ TEST_F(Registry, MissingPathsAreForgottenOrMarked) {
   EXPECT_EQ(registry.find("favourite")->path, named.path);
 }
 
+TEST_F(Registry, KeepsCapabilitiesRevisionAndFiles) {
+  ModelRegistry registry = open();
+  ModelRecord r = on_disk("a", "org/a");
+  r.capabilities = "chat tools";
+  r.revision = std::string(40, 'c');
+  r.weight_files = {r.path + "/2.safetensors", r.path + "/1 of \n2.safetensors"};
+  ASSERT_TRUE(registry.put(r).ok());
+  ModelRecord read = registry.list()->front();
+  EXPECT_EQ(read.capabilities, r.capabilities);
+  EXPECT_EQ(read.revision, r.revision);
+  EXPECT_EQ(read.weight_files, (std::vector<std::string>{r.weight_files[1], r.weight_files[0]}));
+  r.capabilities.clear();
+  r.weight_files = {r.path + "/model.safetensors"};
+  ASSERT_TRUE(registry.put(r).ok());
+  read = registry.list()->front();
+  EXPECT_EQ(read.capabilities, "");
+  EXPECT_EQ(read.weight_files, r.weight_files);
+}
+
+TEST_F(Registry, AMissingWeightFileIsMarkedAndFoundAgain) {
+  ModelRegistry registry = open();
+  ModelRecord r = on_disk("a", "org/a");
+  const std::string blob = folder.write("blob", "weights"), link = r.path + "/model.safetensors";
+  std::filesystem::create_symlink(blob, link);
+  r.weight_files = {link};
+  ASSERT_TRUE(registry.put(r).ok());
+  EXPECT_EQ(registry.reap_missing().value(), 0);
+  EXPECT_FALSE(registry.list()->front().missing);
+  std::filesystem::rename(blob, folder / "away");  // the link leads nowhere now
+  EXPECT_EQ(registry.reap_missing().value(), 0);
+  EXPECT_TRUE(registry.list()->front().missing);
+  EXPECT_EQ(missing_files(r), r.weight_files);
+  EXPECT_FALSE(registry.find("org/a").ok());
+  EXPECT_EQ(registry.find("org/a", /*with_missing=*/true)->path, r.path);
+  std::filesystem::rename(folder / "away", blob);
+  EXPECT_EQ(registry.reap_missing().value(), 0);
+  EXPECT_TRUE(registry.find("org/a").ok());
+}
+
+// The tables as the first version made them, written out: the migrations in the program may not be asked.
+TEST_F(Registry, AFileOfTheFirstVersionIsMigrated) {
+  const ModelRecord old = on_disk("old", "org/old");
+  std::filesystem::create_directories(folder / "state");
+  {
+    SQLite::Database database(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    database.exec(
+        "CREATE TABLE models (path TEXT PRIMARY KEY, name TEXT NOT NULL, container TEXT NOT NULL,"
+        "  architecture TEXT NOT NULL, quantization TEXT NOT NULL, parameters INTEGER NOT NULL,"
+        "  bytes INTEGER NOT NULL, context INTEGER NOT NULL, supported INTEGER NOT NULL,"
+        "  added_at INTEGER NOT NULL, missing INTEGER NOT NULL DEFAULT 0) STRICT;"
+        "CREATE TABLE aliases (alias TEXT PRIMARY KEY,"
+        "  path TEXT NOT NULL REFERENCES models(path) ON DELETE CASCADE) STRICT;"
+        "CREATE INDEX aliases_by_path ON aliases(path);"
+        "PRAGMA user_version = 1");
+    SQLite::Statement insert(database,
+                             "INSERT INTO models VALUES (?, 'org/old', 'gguf', 'llama', 'q4_0', 7, 8, 9, 1, "
+                             "1700000000, 0)");
+    SQLite::bind(insert, old.path);
+    insert.exec();
+    SQLite::Statement alias(database, "INSERT INTO aliases VALUES ('mine', ?)");
+    SQLite::bind(alias, old.path);
+    alias.exec();
+  }
+  ModelRegistry registry = open();
+  EXPECT_EQ(registry.reap_missing().value(), 0);
+  const ModelRecord read = registry.find("mine").value();
+  EXPECT_EQ(read.path, old.path);
+  EXPECT_EQ(read.quantization, "q4_0");
+  EXPECT_EQ(read.parameters, 7);
+  EXPECT_EQ(read.added_at, 1700000000);
+  EXPECT_TRUE(read.capabilities.empty());
+  EXPECT_EQ(read.revision, "");
+  EXPECT_TRUE(read.weight_files.empty());
+  EXPECT_FALSE(read.missing);
+  ModelRecord again = old;
+  again.capabilities = "chat";
+  ASSERT_TRUE(registry.put(again).ok());
+  EXPECT_EQ(registry.find("mine")->capabilities, "chat");
+}
+
 TEST_F(Registry, AFileOfANewerProgramIsRefused) {
   open();
   SQLite::Database(file, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 1000");

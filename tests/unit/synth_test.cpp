@@ -159,7 +159,10 @@ TEST(SynthRandom, MomentsAndBytesOfEveryFormat) {
                         {"mlx4", 1423483574653107408u},
                         {"mlx8", 17976289617933033997u},
                         {"q4_0", 16767352505379302378u},
-                        {"q8_0", 7246145663770688251u}}) {
+                        {"q8_0", 7246145663770688251u},
+                        {"q4_k", 17665298605096723028u},
+                        {"q5_k", 5545641503406692433u},
+                        {"q6_k", 3357091836945534951u}}) {
     const tensor::NumberFormat format = format_of(c.format).inner;
     const int64_t rows = 512, columns = 256;
     tensor::EncodedMatrix matrix{format, rows, columns, {}, {}, {}};
@@ -249,7 +252,8 @@ TEST(Synth, UnknownNamesAndGroupsAreRefused) {
   SynthOptions options = tiny(folder / "new", "mlx4");
   options.shape = "llama9";
   EXPECT_CONTAINS(refusal(options), "cpm5-1b, llama3-8b, llama3.2-1b, llama3-tiny, qwen3-tiny");
-  EXPECT_CONTAINS(refusal(tiny(folder / "new", "mlx5")), "bf16, mlx4, mlx8, mlx-mixed, q4_0, q8_0");
+  EXPECT_CONTAINS(refusal(tiny(folder / "new", "mlx5")),
+                  "bf16, mlx4, mlx8, mlx-mixed, q4_0, q8_0, q4_k, q5_k, q6_k");
   options = tiny(folder / "new", "q8_0");
   options.group = 32;
   EXPECT_CONTAINS(refusal(options), "q8_0 has no groups");

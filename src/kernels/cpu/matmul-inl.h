@@ -7,9 +7,14 @@
 #include "kernels/cpu/matmul_any-inl.h"
 #include "kernels/cpu/matmul_bf16-inl.h"
 #include "kernels/cpu/matmul_bits-inl.h"
+#include "kernels/cpu/matmul_iq4-inl.h"
+#include "kernels/cpu/matmul_mx-inl.h"
 #include "kernels/cpu/matmul_plain-inl.h"
+#include "kernels/cpu/matmul_q2_k-inl.h"
 #include "kernels/cpu/matmul_q4-inl.h"
 #include "kernels/cpu/matmul_q4_0-inl.h"
+#include "kernels/cpu/matmul_q4_k-inl.h"
+#include "kernels/cpu/matmul_q5_0-inl.h"
 #include "kernels/cpu/matmul_q6_k-inl.h"
 #include "kernels/cpu/matmul_q8-inl.h"
 #include "kernels/cpu/matmul_q8_0-inl.h"
@@ -42,6 +47,30 @@ inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecisio
       return plain_body<F16Values>(precision);
     case tensor::FormatKind::f32:
       return plain_body<F32Values>(precision);
+    case tensor::FormatKind::q5_0:
+      return unpacked_body<Q5_0Unpacker>(precision);
+    case tensor::FormatKind::q5_1:
+      return unpacked_body<Q5_1Unpacker>(precision);
+    case tensor::FormatKind::q2_k:
+      return codes_body<Q2KFormat>(precision);
+    case tensor::FormatKind::q3_k:
+      return codes_body<Q3KFormat>(precision);
+    case tensor::FormatKind::q4_k:
+      return codes_body<Q4KFormat>(precision);
+    case tensor::FormatKind::q5_k:
+      return codes_body<Q5KFormat>(precision);
+    case tensor::FormatKind::iq4_nl:
+      return codes_body<Iq4NlFormat>(precision);
+    case tensor::FormatKind::iq4_xs:
+      return codes_body<Iq4XsFormat>(precision);
+    case tensor::FormatKind::mxfp4_block:
+      return unpacked_body<Mxfp4BlockUnpacker>(precision);
+    case tensor::FormatKind::mxfp4:
+      return codes_body<Mxfp4Format>(precision);
+    case tensor::FormatKind::nvfp4:
+      return unpacked_body<Nvfp4Unpacker>(precision);
+    case tensor::FormatKind::mxfp8:
+      return float_body<Mxfp8Decoder>(precision);
   }
   return float_body<AnyFormat>(precision);
 }
@@ -69,6 +98,30 @@ inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecisio
       return float_body<Q8_0Decoder>(precision);
     case tensor::FormatKind::q6_k:
       return float_body<Q6KDecoder>(precision);
+    case tensor::FormatKind::q5_0:
+      return float_body<Q5_0Decoder>(precision);
+    case tensor::FormatKind::q5_1:
+      return float_body<Q5_1Decoder>(precision);
+    case tensor::FormatKind::q2_k:
+      return float_body<Q2KDecoder>(precision);
+    case tensor::FormatKind::q3_k:
+      return float_body<Q3KDecoder>(precision);
+    case tensor::FormatKind::q4_k:
+      return float_body<Q4KDecoder>(precision);
+    case tensor::FormatKind::q5_k:
+      return float_body<Q5KDecoder>(precision);
+    case tensor::FormatKind::iq4_nl:
+      return float_body<Iq4NlDecoder>(precision);
+    case tensor::FormatKind::iq4_xs:
+      return float_body<Iq4XsDecoder>(precision);
+    case tensor::FormatKind::mxfp4_block:
+      return float_body<Mxfp4BlockDecoder>(precision);
+    case tensor::FormatKind::mxfp4:
+      return float_body<Mxfp4Decoder>(precision);
+    case tensor::FormatKind::nvfp4:
+      return float_body<Nvfp4Decoder>(precision);
+    case tensor::FormatKind::mxfp8:
+      return float_body<Mxfp8Decoder>(precision);
   }
   return float_body<AnyFormat>(precision);
 }

@@ -9,8 +9,8 @@ void decode_columns(const tensor::MatrixView& weight, int64_t n, int64_t k, int6
                           nullptr,       nullptr};
   if (weight.scales != nullptr) {
     part.scales = weight.scale_row(n) + weight.format.scale_row_bytes(k);
-    part.biases = weight.bias_row(n) + weight.format.scale_row_bytes(k);
   }
+  if (weight.biases != nullptr) part.biases = weight.bias_row(n) + weight.format.bias_row_bytes(k);
   tensor::decode_row(part, 0, {out, static_cast<size_t>(count)});
 }
 

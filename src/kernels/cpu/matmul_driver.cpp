@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "tensor/format_table.h"
 
 namespace rafter::kernels {
 namespace {
@@ -192,15 +193,13 @@ const char* matmul_kernel_name(const tensor::NumberFormat& format, int64_t rows)
       const std::string q = f.kind == tensor::FormatKind::affine ? "q" : "";
       made[f.name()] = {q + "mv_" + f.name(), q + "mm_" + f.name()};
     };
-    for (auto type : {tensor::DType::f32, tensor::DType::f16, tensor::DType::bf16}) {
-      add(tensor::NumberFormat::plain(type));
+    for (const tensor::FormatTraits& traits : tensor::all_format_traits()) {
+      if (traits.kind == tensor::FormatKind::affine) continue;
+      add(traits.block_columns == 0 ? tensor::NumberFormat::floating(traits.kind)
+                                    : tensor::NumberFormat::block(traits.kind));
     }
     for (int bits : {2, 3, 4, 5, 6, 8}) {
       for (int group : {32, 64, 128}) add(tensor::NumberFormat::affine(bits, group, tensor::DType::bf16));
-    }
-    for (auto kind : {tensor::FormatKind::q4_0, tensor::FormatKind::q4_1, tensor::FormatKind::q8_0,
-                      tensor::FormatKind::q6_k}) {
-      add(tensor::NumberFormat::block(kind));
     }
     return made;
   }();

@@ -45,7 +45,7 @@ struct MatmulBody {
   void (*prepare)(const float* x, int64_t columns, std::byte* prepared);
   int64_t (*scratch_bytes)(int64_t rows);
   void (*multiply)(const MatmulColumns&);
-  // Rows of W that are unpacked to a byte per column in front of the scratch; null: none are.
+  // Bytes per column for rows of W that are unpacked, in front of the scratch; null: none are.
   int64_t (*unpacked_rows)(int64_t rows) = nullptr;
 };
 

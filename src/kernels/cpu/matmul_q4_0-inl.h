@@ -38,10 +38,10 @@ using Q4_1Decoder = Q4BlockDecoder<true>;
 namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
-template <Biases kBlockBiases>
+template <Biases kBlockBiases, int kZeroCode>
 struct Q4BlockInput {
   static constexpr int kGroup = 32;
-  static constexpr int kZero = kBlockBiases == Biases::none ? 8 : 0;
+  static constexpr int kZero = kZeroCode;
   static constexpr Biases kBiases = kBlockBiases;
   static constexpr int column(int v, int i) {
     const int byte = split_source<32>(v / 2, i);  // of the 8 × 16 bytes of nibbles
@@ -69,7 +69,7 @@ struct Q4BlockShuffle {
     }
     for (int f = 0; f < 2; ++f) {
       for (int lane = 0; lane < 16; ++lane) {
-        const int block = Q4BlockInput<Biases::none>::lane_group(lane);
+        const int block = Q4BlockInput<Biases::none, 0>::lane_group(lane);
         const int source = block * kBlockBytes / 2 + f;
         field[f][lane] = static_cast<uint16_t>(block < 4 ? source : 32 + source - kSecond / 2);
       }
@@ -77,9 +77,9 @@ struct Q4BlockShuffle {
   }
 };
 
-template <Biases kBlockBiases>
+template <Biases kBlockBiases, int kZeroCode>
 struct Q4BlockFormat {
-  using Input = Q4BlockInput<kBlockBiases>;
+  using Input = Q4BlockInput<kBlockBiases, kZeroCode>;
   static constexpr int kHeaderBytes = kBlockBiases == Biases::none ? 2 : 4;
   static constexpr int64_t kStepBytes = 8 * (kHeaderBytes + 16);
   static constexpr int64_t kStepScaleBytes = 0;
@@ -106,8 +106,8 @@ struct Q4BlockFormat {
   }
 };
 
-using Q4_0Format = Q4BlockFormat<Biases::none>;
-using Q4_1Format = Q4BlockFormat<Biases::per_step>;
+using Q4_0Format = Q4BlockFormat<Biases::none, 8>;
+using Q4_1Format = Q4BlockFormat<Biases::per_step, 0>;
 
 }  // namespace
 }  // namespace rafter::kernels::RAFTER_TIER

@@ -35,7 +35,7 @@ namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
 // Transposes the 256 bytes of a step so that a lane of every vector sees one group only. 4 groups: chunks of
-// 16 bytes; 8 groups: of 4 bytes; 2 groups: halves.
+// 16 bytes; 8 and 16 groups: of 4 bytes; 2 groups: halves.
 template <int kGroup>
 [[gnu::always_inline]] inline void gather_groups(__m512i a, __m512i b, __m512i c, __m512i d, __m512i out[4]) {
   if constexpr (kGroup == 128) {
@@ -43,6 +43,15 @@ template <int kGroup>
     out[1] = _mm512_shuffle_i32x4(a, c, 0xEE);
     out[2] = _mm512_shuffle_i32x4(b, d, 0x44);
     out[3] = _mm512_shuffle_i32x4(b, d, 0xEE);
+    return;
+  }
+  if constexpr (kGroup == 16) {
+    const __m512i low0 = _mm512_unpacklo_epi32(a, b), high0 = _mm512_unpackhi_epi32(a, b);
+    const __m512i low1 = _mm512_unpacklo_epi32(c, d), high1 = _mm512_unpackhi_epi32(c, d);
+    out[0] = _mm512_unpacklo_epi64(low0, low1);
+    out[1] = _mm512_unpackhi_epi64(low0, low1);
+    out[2] = _mm512_unpacklo_epi64(high0, high1);
+    out[3] = _mm512_unpackhi_epi64(high0, high1);
     return;
   }
   const __m512i even0 = _mm512_shuffle_i32x4(a, b, 0x88), even1 = _mm512_shuffle_i32x4(c, d, 0x88);
@@ -64,6 +73,7 @@ template <int kGroup>
 template <int kGroup>
 constexpr int gathered_column(int v, int i) {
   const int chunk = i / 16, byte = i % 16;
+  if constexpr (kGroup == 16) return 64 * (byte / 4) + 16 * chunk + 4 * v + byte % 4;
   if constexpr (kGroup == 32) {
     const int word = byte / 4;
     return 32 * (chunk + word % 2 * 4) + 16 * (v / 2) + 4 * (v % 2 * 2 + word / 2) + byte % 4;

@@ -1,0 +1,149 @@
+// Properties that the `tokenizers` library takes from tables older, or newer, than Unicode 14: a word split
+// elsewhere is other ids, so the same characters count here. Found by asking the library about every one.
+#include <algorithm>
+
+#include <utf8proc.h>
+
+#include "base/utf8.h"
+#include "text/unicode.h"
+
+namespace rafter::text {
+namespace {
+
+struct Range {
+  char32_t first, last;
+};
+
+// P of Unicode 15 that was not in Unicode 8.
+constexpr Range kNotYetPunctuation[] = {
+    {0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},     {0xC84, 0xC84},
+    {0x1B7D, 0x1B7E},   {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},   {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59},
+    {0x10F86, 0x10F89}, {0x1144B, 0x1144F}, {0x1145A, 0x1145B}, {0x1145D, 0x1145D}, {0x11660, 0x1166C},
+    {0x116B9, 0x116B9}, {0x1183B, 0x1183B}, {0x11944, 0x11946}, {0x119E2, 0x119E2}, {0x11A3F, 0x11A46},
+    {0x11A9A, 0x11A9C}, {0x11A9E, 0x11AA2}, {0x11B00, 0x11B09}, {0x11C41, 0x11C45}, {0x11C70, 0x11C71},
+    {0x11EF7, 0x11EF8}, {0x11F43, 0x11F4F}, {0x11FFF, 0x11FFF}, {0x12FF1, 0x12FF2}, {0x16E97, 0x16E9A},
+    {0x16FE2, 0x16FE2}, {0x1E95E, 0x1E95F}};
+
+// M of Unicode 14 that the decomposition tables do not know.
+constexpr Range kNotYetMarks[] = {
+    {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xAFA, 0xAFF},
+    {0xB55, 0xB55},     {0xC04, 0xC04},     {0xC3C, 0xC3C},     {0xD00, 0xD00},     {0xD3B, 0xD3C},
+    {0xD81, 0xD81},     {0xEBA, 0xEBA},     {0x1715, 0x1715},   {0x180F, 0x180F},   {0x1ABF, 0x1ACE},
+    {0x1CF7, 0x1CF7},   {0x1DF6, 0x1DFA},   {0xA82C, 0xA82C},   {0xA8FF, 0xA8FF},   {0x10D24, 0x10D27},
+    {0x10EAB, 0x10EAC}, {0x10F46, 0x10F50}, {0x10F82, 0x10F85}, {0x11070, 0x11070}, {0x11073, 0x11074},
+    {0x110C2, 0x110C2}, {0x11145, 0x11146}, {0x111C9, 0x111C9}, {0x111CE, 0x111CF}, {0x1133B, 0x1133B},
+    {0x1145E, 0x1145E}, {0x1182C, 0x1183A}, {0x11930, 0x11935}, {0x11937, 0x11938}, {0x1193B, 0x1193E},
+    {0x11940, 0x11940}, {0x11942, 0x11943}, {0x119D1, 0x119D7}, {0x119DA, 0x119E0}, {0x119E4, 0x119E4},
+    {0x11A01, 0x11A0A}, {0x11A33, 0x11A39}, {0x11A3B, 0x11A3E}, {0x11A47, 0x11A47}, {0x11A51, 0x11A5B},
+    {0x11A8A, 0x11A99}, {0x11D31, 0x11D36}, {0x11D3A, 0x11D3A}, {0x11D3C, 0x11D3D}, {0x11D3F, 0x11D45},
+    {0x11D47, 0x11D47}, {0x11D8A, 0x11D8E}, {0x11D90, 0x11D91}, {0x11D93, 0x11D97}, {0x11EF3, 0x11EF6},
+    {0x16F4F, 0x16F4F}, {0x16F7F, 0x16F87}, {0x16FE4, 0x16FE4}, {0x16FF0, 0x16FF1}, {0x1CF00, 0x1CF2D},
+    {0x1CF30, 0x1CF46}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}};
+
+// Mn of Unicode 14 that was not in Unicode 8.
+constexpr Range kNotYetNonspacing[] = {
+    {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8E1},     {0x9FE, 0x9FE},     {0xAFA, 0xAFF},
+    {0xB55, 0xB55},     {0xC04, 0xC04},     {0xC3C, 0xC3C},     {0xD00, 0xD00},     {0xD3B, 0xD3C},
+    {0xD81, 0xD81},     {0xEBA, 0xEBA},     {0x180F, 0x180F},   {0x1885, 0x1886},   {0x1ABF, 0x1ACE},
+    {0x1DF6, 0x1DFB},   {0xA82C, 0xA82C},   {0xA8C5, 0xA8C5},   {0xA8FF, 0xA8FF},   {0xA9BD, 0xA9BD},
+    {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC}, {0x10F46, 0x10F50}, {0x10F82, 0x10F85}, {0x11070, 0x11070},
+    {0x11073, 0x11074}, {0x110C2, 0x110C2}, {0x111C9, 0x111C9}, {0x111CF, 0x111CF}, {0x1123E, 0x1123E},
+    {0x1133B, 0x1133B}, {0x11438, 0x1143F}, {0x11442, 0x11444}, {0x11446, 0x11446}, {0x1145E, 0x1145E},
+    {0x1182F, 0x11837}, {0x11839, 0x1183A}, {0x1193B, 0x1193C}, {0x1193E, 0x1193E}, {0x11943, 0x11943},
+    {0x119D4, 0x119D7}, {0x119DA, 0x119DB}, {0x119E0, 0x119E0}, {0x11A01, 0x11A0A}, {0x11A33, 0x11A38},
+    {0x11A3B, 0x11A3E}, {0x11A47, 0x11A47}, {0x11A51, 0x11A56}, {0x11A59, 0x11A5B}, {0x11A8A, 0x11A96},
+    {0x11A98, 0x11A99}, {0x11C30, 0x11C36}, {0x11C38, 0x11C3D}, {0x11C3F, 0x11C3F}, {0x11C92, 0x11CA7},
+    {0x11CAA, 0x11CB0}, {0x11CB2, 0x11CB3}, {0x11CB5, 0x11CB6}, {0x11D31, 0x11D36}, {0x11D3A, 0x11D3A},
+    {0x11D3C, 0x11D3D}, {0x11D3F, 0x11D45}, {0x11D47, 0x11D47}, {0x11D90, 0x11D91}, {0x11D95, 0x11D95},
+    {0x11D97, 0x11D97}, {0x11EF3, 0x11EF4}, {0x16F4F, 0x16F4F}, {0x16FE4, 0x16FE4}, {0x1CF00, 0x1CF2D},
+    {0x1CF30, 0x1CF46}, {0x1E000, 0x1E006}, {0x1E008, 0x1E018}, {0x1E01B, 0x1E021}, {0x1E023, 0x1E024},
+    {0x1E026, 0x1E02A}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E944, 0x1E94A}};
+
+template <size_t Count>
+bool is_in(const Range (&ranges)[Count], char32_t character) {
+  const Range* range = std::lower_bound(std::begin(ranges), std::end(ranges), character,
+                                        [](const Range& one, char32_t c) { return one.last < c; });
+  return range != std::end(ranges) && range->first <= character;
+}
+
+bool is_addition(char32_t character) {
+  const UnicodeAddition* end = kUnicodeAdditions + kUnicodeAdditionCount;
+  const UnicodeAddition* range =
+      std::lower_bound(kUnicodeAdditions, end, character,
+                       [](const UnicodeAddition& addition, char32_t c) { return addition.last < c; });
+  return range != end && range->first <= character;
+}
+
+utf8proc_category_t category_of(char32_t character) {
+  return is_addition(character) ? UTF8PROC_CATEGORY_CN
+                                : utf8proc_category(static_cast<utf8proc_int32_t>(character));
+}
+
+// Lower case of letters that came with Unicode 16 and 17.
+char32_t new_lowercase(char32_t c) {
+  if (c >= 0x10D50 && c <= 0x10D65) return c + 0x20;
+  if (c >= 0x16EA0 && c <= 0x16EB8) return c + 0x1B;
+  switch (c) {
+    case 0x1C89:
+    case 0xA7CC:
+    case 0xA7CE:
+    case 0xA7D2:
+    case 0xA7D4:
+    case 0xA7DA:
+      return c + 1;
+    case 0xA7CB:
+      return 0x264;
+    case 0xA7DC:
+      return 0x19B;
+    default:
+      return c;
+  }
+}
+
+}  // namespace
+
+bool is_punctuation(char32_t character) {
+  if (character < 128) {
+    return character > ' ' && character < 127 && (classify(character) & (kLetter | kNumber)) == 0;
+  }
+  switch (category_of(character)) {
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO:
+      return !is_in(kNotYetPunctuation, character);
+    default:
+      return character == 0x166D || character == 0x111C9;
+  }
+}
+
+bool is_combining_mark(char32_t character) {
+  if (character == 0x1CF2 || character == 0x1CF3) return true;
+  const utf8proc_category_t category = category_of(character);
+  const bool is_mark = category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC ||
+                       category == UTF8PROC_CATEGORY_ME;
+  return is_mark && !is_in(kNotYetMarks, character);
+}
+
+bool is_nonspacing_mark(char32_t character) {
+  if (character == 0x1734) return true;
+  return category_of(character) == UTF8PROC_CATEGORY_MN && !is_in(kNotYetNonspacing, character);
+}
+
+void append_lowercase(char32_t character, std::string& out) {
+  if (character < 128) {
+    out += static_cast<char>(character >= 'A' && character <= 'Z' ? character - 'A' + 'a' : character);
+    return;
+  }
+  const auto lower = static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character)));
+  if (character == 0x130) {  // the one letter whose lower case is two characters
+    out += "i\u0307";
+  } else {
+    base::append_utf8(out, lower == character ? new_lowercase(character) : lower);
+  }
+}
+
+}  // namespace rafter::text
