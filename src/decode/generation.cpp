@@ -146,6 +146,8 @@ void Generation::advance(int64_t count) {
   if (request_.kept != nullptr)
     request_.kept->tokens.insert(request_.kept->tokens.end(), begin, begin + count);
   fed_ += count;
+  // The next turn comes back to here, if the answer is rendered otherwise than it was generated.
+  if (request_.kept != nullptr && fed_ == result_.prompt_tokens) engine_.take_snapshot(sequence_);
 }
 
 void Generation::accept(std::span<const float> logits, SamplerScratch& scratch) {

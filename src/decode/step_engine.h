@@ -21,6 +21,8 @@ class StepEngine {
   virtual int64_t length(int32_t sequence) const = 0;
   // As engine.h says: how far back truncate() may go.
   virtual int64_t reentry_position(int32_t, int64_t length) const { return length; }
+  // As engine.h says: retains where a conversation may come back to.
+  virtual bool take_snapshot(int32_t) { return true; }
   virtual void truncate(int32_t sequence, int64_t length) = 0;
   virtual base::Status check_fits(int64_t positions) const = 0;
   virtual base::Status step(std::span<const engine::Row> rows) = 0;
@@ -40,6 +42,7 @@ class EngineAdapter final : public StepEngine {
   int64_t reentry_position(int32_t sequence, int64_t length) const override {
     return engine_.reentry_position(sequence, length);
   }
+  bool take_snapshot(int32_t sequence) override { return engine_.take_snapshot(sequence); }
   void truncate(int32_t sequence, int64_t length) override { engine_.truncate(sequence, length); }
   base::Status check_fits(int64_t positions) const override { return engine_.check_fits(positions); }
   base::Status step(std::span<const engine::Row> rows) override { return engine_.step(rows); }

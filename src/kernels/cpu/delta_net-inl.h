@@ -1,10 +1,10 @@
 // The delta-net kernels of one tier.
 //
-// One order for prompt rows and generated rows: the state advances row by row, in fp32, out of the first-level
-// cache. A chunked form would give other bits. One core takes 68 (AVX2) to 130 µs (AVX-512) for a prompt row of
-// one layer of a 4B model, on a machine busy with other work (bench/delta_net_bench.cpp). Generated rows are
-// bound by memory: 33 (AVX2) and 50 GB/s (AVX-512) on one core, since the state is read and written once: a row
-// is applied to it while the next one reads it.
+// One order for prompt rows and generated rows: the state advances row by row, in fp32, out of the
+// first-level cache. A chunked form would give other bits. One core takes 68 (AVX2) to 130 µs (AVX-512) for a
+// prompt row of one layer of a 4B model, on a machine busy with other work (bench/delta_net_bench.cpp).
+// Generated rows are bound by memory: 33 (AVX2) and 50 GB/s (AVX-512) on one core, since the state is read
+// and written once: a row is applied to it while the next one reads it.
 //
 // The including file defines RAFTER_TIER, the namespace of its tier.
 #pragma once
