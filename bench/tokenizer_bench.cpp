@@ -4,8 +4,7 @@
 //
 // TOKENIZER is a tokenizer.json, or a folder or GGUF file that has one. Prints MB/s of the whole text in one
 // call, the best of `repeats` (5), by the thread's own clock, so that a busy machine says the same; then the
-// first kilobyte again and again, and one word without spaces of a megabyte. oracle/tokenizer_speed.py runs
-// it beside `tokenizers`.
+// first kilobyte again and again, and one word without spaces of a megabyte.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

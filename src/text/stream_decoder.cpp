@@ -1,5 +1,6 @@
 #include "text/stream_decoder.h"
 
+#include <span>
 #include <utility>
 
 #include "base/utf8.h"
@@ -37,6 +38,11 @@ StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skip_special)
 std::string StreamDecoder::push(int32_t id) {
   if (skip_special_ && tokenizer_.is_special(id)) return {};
   if (tokenizer_.decoder().streaming() == Decoder::Streaming::window) return push_window(id);
+  if (dropped_spaces_ > 0 && tokenizer_.decoder().drops_in_first_only() &&
+      !tokenizer_.token_bytes(id).empty()) {
+    dropped_spaces_ = 0;
+    return tokenizer_.decode(std::span(&id, 1), skip_special_);
+  }
   return without_dropped_spaces(push_bytes(id));
 }
 
@@ -51,11 +57,6 @@ std::string StreamDecoder::push_bytes(int32_t id) {
 std::string StreamDecoder::without_dropped_spaces(std::string text) {
   if (dropped_spaces_ == 0 || text.empty()) return text;
   size_t spaces = 0;
-  if (tokenizer_.decoder().drops_in_first_only()) {
-    std::erase(text, ' ');
-    dropped_spaces_ = 0;
-    return text;
-  }
   while (spaces < text.size() && spaces < dropped_spaces_ && text[spaces] == ' ') ++spaces;
   dropped_spaces_ = spaces < text.size() ? 0 : dropped_spaces_ - spaces;
   return text.substr(spaces);

@@ -57,6 +57,7 @@ UnigramModel::UnigramModel(TextVocabulary vocabulary, PieceTrie trie, const Unig
       trie_(std::move(trie)),
       scores_(spec.scores),
       unknown_score_(lowest_score(spec) - kUnknownPenalty),
+      single_precision_(!spec.is_text.empty()),
       unknown_id_(spec.unknown_id) {
   if (spec.byte_fallback) bytes_.emplace(vocabulary_);
 }
@@ -69,8 +70,10 @@ bool UnigramModel::find_best_paths(std::string_view word, WordWorkspace& workspa
     const size_t character = char_at(word, begin).length;
     const auto reach = [&](size_t length, int32_t id, double score) {
       WordWorkspace::Node& node = nodes[begin + length];
-      if (node.begin == kNotReached || score_here + score > node.score) {
-        node = {score_here + score, static_cast<uint32_t>(begin), id};
+      const double sum = single_precision_ ? static_cast<double>(static_cast<float>(score_here + score))
+                                           : score_here + score;
+      if (node.begin == kNotReached || sum > node.score) {
+        node = {sum, static_cast<uint32_t>(begin), id};
       }
     };
     bool has_single = false;

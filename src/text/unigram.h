@@ -39,6 +39,7 @@ class UnigramModel final : public WordModel {
   PieceTrie trie_;
   std::vector<double> scores_;
   double unknown_score_ = 0;
+  bool single_precision_;  // of the sums: SentencePiece's own files are cut as its library does it
   std::optional<int32_t> unknown_id_;
   std::optional<ByteFallback> bytes_;
 };
