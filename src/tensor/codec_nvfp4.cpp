@@ -1,5 +1,5 @@
-// MLX's nvfp4: 16 e2m1 values under an e4m3 scale. (Its optional scale of a whole matrix, which mlx-lm stores for
-// stacked experts only, is refused when a checkpoint is read.)
+// MLX's nvfp4: 16 e2m1 values under an e4m3 scale. (Its optional scale of a whole matrix, which mlx-lm stores
+// for stacked experts only, is refused when a checkpoint is read.)
 #include "tensor/mlx_float_rows.h"
 
 namespace rafter::tensor::codec {
