@@ -138,11 +138,11 @@ def compute(path: Path) -> tuple:
     text = text[:TEXT_TOKENS]
     nll = text_nll(model, text)
     first = np.array(text[:LOGIT_TOKENS], dtype=np.int32)
-    logits, _, _ = truth.forward(model, first)
+    logits, *_ = truth.forward(model, first)
     rendered = render(template, [{"role": "user", "content": QUESTION}])
     prompt = tokenizer.encode(rendered, add_special_tokens=False).ids
     answer, leads = greedy(model, prompt, config["eos_token_id"])
-    witness, _, _ = truth.forward(truth.bf16_copy(model), first)
+    witness, *_ = truth.forward(truth.bf16_copy(model), first)
     fixture = Fixture(name="smollm2", config=config, tied=tied, pre="smollm", mlx=())
     second = mlx_model.logits(fixture, first, weights)
 

@@ -52,11 +52,26 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
+namespace {
+
+// Past stdio, which takes a write that a Ctrl-C interrupted for a failed one. False with errno set.
+bool write_through(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(descriptor, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
+
+}  // namespace
+
 bool write_stdout(std::string_view text) {
   static const bool on_terminal = stdout_is_terminal();
   const std::string safe = on_terminal ? without_control_characters(text) : std::string(text);
-  note_stdout(std::fwrite(safe.data(), 1, safe.size(), stdout) == safe.size());
   note_stdout(std::fflush(stdout) == 0);
+  note_stdout(write_through(STDOUT_FILENO, safe));
   if (!text.empty()) mid_line = !text.ends_with('\n');
   return stdout_error == 0;
 }

@@ -153,7 +153,23 @@ std::string HubServer::listing_of(const Repository& repository) const {
           {"sha256", sha256(file.content)}, {"size", file.content.size()}, {"pointerSize", 134}};
     siblings.push_back(sibling);
   }
-  return nlohmann::json{{"sha", repository.commit}, {"siblings", siblings}}.dump();
+  return nlohmann::json{{"id", "org/name"}, {"sha", repository.commit}, {"siblings", siblings}}.dump();
+}
+
+// The other listing, which the hub's own tool asks for.
+std::string HubServer::tree_of(const Repository& repository) const {
+  nlohmann::json entries = nlohmann::json::array();
+  for (const HubFile& file : repository.files) {
+    nlohmann::json entry = {{"type", "file"},
+                            {"path", file.path},
+                            {"size", file.content.size()},
+                            {"oid", git_sha1(file.content)}};
+    if (file.large) {
+      entry["lfs"] = {{"oid", sha256(file.content)}, {"size", file.content.size()}, {"pointerSize", 134}};
+    }
+    entries.push_back(entry);
+  }
+  return entries.dump();
 }
 
 void HubServer::answer(int connection, const HubRequest& request, int nth) {
@@ -202,6 +218,9 @@ void HubServer::answer(int connection, const HubRequest& request, int nth) {
       const std::string body = listing_of(repository);
       return plain(200, "Content-Type: application/json\r\n", listing ? listing(body) : body);
     }
+    if (path == "/api/models/" + name + "/tree/" + repository.commit) {
+      return plain(200, "Content-Type: application/json\r\n", tree_of(repository));
+    }
     for (const char* revision : {repository.commit.c_str(), repository.revision.c_str()}) {
       const std::string prefix = "/" + name + "/resolve/" + revision + "/";
       if (!path.starts_with(prefix)) continue;
@@ -211,8 +230,9 @@ void HubServer::answer(int connection, const HubRequest& request, int nth) {
         if (file.large) {
           return plain(
               302,
-              fmt::format("{}X-Linked-Etag: \"{}\"\r\nX-Linked-Size: {}\r\nLocation: {}/store/{}\r\n", commit,
-                          sha256(file.content), file.content.size(), endpoint(), sha256(file.content)),
+              fmt::format("{}X-Linked-Etag: \"{}\"\r\nX-Linked-Size: {}\r\nLocation: "
+                          "http://localhost:{}/store/{}\r\n",
+                          commit, sha256(file.content), file.content.size(), port_, sha256(file.content)),
               "");
         }
         HubFault with_commit = trouble;

@@ -78,6 +78,7 @@ class HubServer {
   void send_content(int connection, const HubRequest& request, const HubFault& fault,
                     const std::string& content, const std::string& etag);
   std::string listing_of(const Repository& repository) const;
+  std::string tree_of(const Repository& repository) const;
 
   int socket_ = -1, port_ = 0;
   std::atomic<bool> stopping_{false};

@@ -194,7 +194,7 @@ TEST_F(CliGet, ThePeerUsesWhatWasFetched) {
   const ProgramResult peer_result = peer(script);
   EXPECT_EQ(peer_result.exit_code, 0) << peer_result.out;
   EXPECT_NE(peer_result.out.find(std::string("snapshots/") + kCommit), std::string::npos) << peer_result.out;
-  EXPECT_NE(peer_result.out.find("1 0 [\"org/llama\"]"), std::string::npos) << peer_result.out;
+  EXPECT_NE(peer_result.out.find("1 0 ['org/llama']"), std::string::npos) << peer_result.out;
   for (const HubRequest& request : server_.requests()) {
     EXPECT_TRUE(request.method != "GET" || request.target.find("/resolve/") == std::string::npos ||
                 server_.count("/store/") + server_.count("/resolve/") >= before);

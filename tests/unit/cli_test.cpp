@@ -474,7 +474,7 @@ TEST_F(Cli, ChatGoesOnWhenTheContextIsFull) {
 TEST_F(Cli, ChatOnATerminal) {
   TerminalProgram chat({"chat", llama(), "--logit-bias", "66=1000", "--threads", "1"});
   ASSERT_TRUE(chat.wait_for("/help lists commands")) << chat.screen();
-  ASSERT_TRUE(chat.wait_for_prompt("> "));
+  ASSERT_TRUE(chat.wait_for_prompt("> ")) << chat.screen();
   chat.type("/help\r");
   ASSERT_TRUE(chat.wait_for("/stats ")) << chat.screen();
   chat.type(
@@ -483,17 +483,17 @@ TEST_F(Cli, ChatOnATerminal) {
   ASSERT_TRUE(chat.wait_for("BBBBBBBBBB")) << chat.screen();
   chat.type("\x03");  // Ctrl-C stops the answer and not the program
   ASSERT_TRUE(chat.wait_for("[stopped]")) << chat.screen();
-  ASSERT_TRUE(chat.wait_for_prompt("> "));
+  ASSERT_TRUE(chat.wait_for_prompt("> ")) << chat.screen();
   chat.type("/stats\r");
   ASSERT_TRUE(chat.wait_for("cancelled")) << chat.screen();
-  ASSERT_TRUE(chat.wait_for_prompt("> "));
+  ASSERT_TRUE(chat.wait_for_prompt("> ")) << chat.screen();
   chat.type("half a line");
   ASSERT_TRUE(chat.wait_for("half a line")) << chat.screen();
   chat.type("\x03");  // takes the line back
-  ASSERT_TRUE(chat.wait_for_prompt("> "));
+  ASSERT_TRUE(chat.wait_for_prompt("> ")) << chat.screen();
   chat.type("\x03");
   ASSERT_TRUE(chat.wait_for("leaves")) << chat.screen();
-  ASSERT_TRUE(chat.wait_for_prompt("> "));
+  ASSERT_TRUE(chat.wait_for_prompt("> ")) << chat.screen();
   chat.type("\x03");
   EXPECT_EQ(chat.wait_for_exit(), 0) << chat.screen();
   const std::string history = testing::read_file(cache_ / "rafter/chat_history");
