@@ -108,11 +108,11 @@ void RecurrentStore::truncate(int32_t sequence, int64_t length) {
   }
   // Snapshots of positions that are no longer this sequence's.
   std::vector<SnapshotRef>& held = holders_[static_cast<size_t>(sequence)];
-  const auto beyond = std::stable_partition(held.begin(), held.end(), [&](const SnapshotRef& snapshot) {
-    return snapshot->state.length <= length;
-  });
-  const std::vector<SnapshotRef> gone(beyond, held.end());
-  held.erase(beyond, held.end());
+  std::vector<SnapshotRef> kept, gone;
+  for (SnapshotRef& snapshot : held) {
+    (snapshot->state.length <= length ? kept : gone).push_back(std::move(snapshot));
+  }
+  held = std::move(kept);
   for (const SnapshotRef& snapshot : gone) drop_unless_held(snapshot);
 }
 
