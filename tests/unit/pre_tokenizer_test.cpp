@@ -169,10 +169,14 @@ TEST(PreTokenizer, PiecesOfBytesComeFromOneByteLevelStepAtTheEnd) {
 
 TEST(GgufPreTokenizer, NamesLeadToTheirPatterns) {
   for (const char* name :
-       {"llama-bpe", "qwen2", "qwen35", "gpt-2", "smollm", "minicpm5", "gpt-4o", "tekken"}) {
+       {"llama3", "llama-v3", "llama-bpe",        "falcon3",        "falcon-h1",   "pixtral", "lfm2",
+        "qwen2",  "qwen35",   "deepseek-r1-qwen", "gpt-2",          "mpt",         "olmo",    "jais",
+        "phi-2",  "smollm",   "starcoder",        "refact",         "command-r",   "gpt-4o",  "llama4",
+        "tekken", "minicpm5", "deepseek-llm",     "deepseek-coder", "deepseek-v3", "default"}) {
     auto choice = pre_tokenizer_from_gguf_name(name);
     ASSERT_TRUE(choice.ok()) << name;
-    EXPECT_TRUE(PreTokenizer::compile(choice->steps, PreTokenizer::Pieces::bytes, name).ok()) << name;
+    const auto compiled = PreTokenizer::compile(choice->steps, PreTokenizer::Pieces::bytes, name);
+    EXPECT_TRUE(compiled.ok()) << name << ": " << compiled.error().message();
   }
   EXPECT_TRUE(pre_tokenizer_from_gguf_name("llama-bpe")->ignore_merges);
   EXPECT_TRUE(pre_tokenizer_from_gguf_name("llama-bpe")->add_bos);
