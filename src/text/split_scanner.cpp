@@ -22,7 +22,27 @@ constexpr ScannerPattern kPatterns[] = {
                              R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
     {SplitScanner::qwen35, R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N})"
                            R"(| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {SplitScanner::o200k, R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+                          R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+                          R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+                          R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+                          R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    {SplitScanner::tekken, R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+                           R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+                           R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
     {SplitScanner::digit_groups, R"(\p{N}{1,3})"},
+    {SplitScanner::ideographs, "[一-龥\u3040-\u309F\u30A0-\u30FF]+"},
+    {SplitScanner::deepseek,
+     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)"
+     R"(| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+    // The same as the model's own file writes it.
+    {SplitScanner::deepseek, R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^)"
+                             "\r\n"
+                             R"(\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[)"
+                             "\r\n"
+                             R"(]*|\s*[)"
+                             "\r\n"
+                             R"(]+|\s+(?!\S)|\s+)"},
 };
 
 // End of the run of characters from `position` on that satisfy `belongs(CharClass)`.
@@ -97,6 +117,15 @@ size_t gpt2_length(std::string_view text) {
   return run_end(text, start, [](CharClass c) { return (c & (kLetter | kNumber | kSpace)) == 0; });
 }
 
+// The numbers that `text` starts with, `most` at most.
+size_t number_group_end(std::string_view text, size_t most) {
+  size_t end = 0;
+  for (size_t count = 0; count < most && (class_at(text, end) & kNumber) != 0; ++count) {
+    end += char_at(text, end).length;
+  }
+  return end;
+}
+
 // cl100k's pattern and its relatives. Letters: the classes that make up words. A mark that counts as a letter
 // is also allowed as the optional character in front of a word; the piece is the same either way.
 template <CharClass Letters, size_t MaxNumbers>
@@ -107,13 +136,7 @@ size_t cl100k_length(std::string_view text) {
   const Char first = char_at(text, 0);
   const CharClass char_class = classify(first.code_point);
   if ((char_class & Letters) != 0) return run_end_of(text, first.length, Letters);
-  if ((char_class & kNumber) != 0) {
-    size_t end = first.length;
-    for (size_t count = 1; count < MaxNumbers && (class_at(text, end) & kNumber) != 0; ++count) {
-      end += char_at(text, end).length;
-    }
-    return end;
-  }
+  if ((char_class & kNumber) != 0) return number_group_end(text, MaxNumbers);
   if ((char_class & kNewline) == 0 && (class_at(text, first.length) & Letters) != 0) {
     return run_end_of(text, first.length, Letters);
   }
@@ -124,13 +147,98 @@ size_t cl100k_length(std::string_view text) {
   return run_end_of(text, end, kNewline);
 }
 
-size_t digit_group_length(std::string_view text) {
+// The word of o200k's first two alternatives from `start` on, 0 if there is none. Capitals and then small
+// letters; letters without case and marks are both. Where no small letter follows the capitals, they end
+// behind the last character that is both: the first alternative prefers to find a small one.
+size_t cased_word_end(std::string_view text, size_t start) {
+  size_t end = start;
+  size_t both_end = 0;
+  while (end < text.size()) {
+    const Char character = char_at(text, end);
+    const CharClass char_class = classify(character.code_point);
+    if ((char_class & kLower) != 0) {
+      return run_end(text, end,
+                     [](CharClass c) { return (c & (kLetter | kMark)) != 0 && (c & kUpper) == 0; });
+    }
+    if ((char_class & (kLetter | kMark)) == 0) break;
+    end += character.length;
+    if ((char_class & kUpper) == 0) both_end = end;
+  }
+  if (both_end > 0) return both_end;
+  return end > start ? end : 0;
+}
+
+template <bool HasContractions, size_t MaxNumbers>
+size_t o200k_length(std::string_view text) {
+  const Char first = char_at(text, 0);
+  const CharClass char_class = classify(first.code_point);
+  // What may stand in front of a word; a mark is part of it either way.
+  const bool precedes = (char_class & (kLetter | kMark | kNumber | kNewline)) == 0;
+  const size_t word = cased_word_end(text, precedes ? first.length : 0);
+  if (word > 0) {
+    const bool apostrophe = HasContractions && word < text.size() && text[word] == '\'';
+    return word + (apostrophe ? contraction_length(text.substr(word), true) : 0);
+  }
+  if ((char_class & kNumber) != 0) return number_group_end(text, MaxNumbers);
+  const size_t start = first.code_point == ' ' ? 1 : 0;
+  auto is_symbol = [](CharClass c) { return (c & (kLetter | kNumber | kSpace)) == 0; };
+  if (!is_symbol(class_at(text, start))) return space_length(text, true);
+  size_t end = run_end(text, start, is_symbol);
+  while (end < text.size() && (text[end] == '\r' || text[end] == '\n' || text[end] == '/')) ++end;
+  return end;
+}
+
+// The match of DeepSeek's pattern at the start of `text`, 0 if there is none.
+size_t deepseek_match(std::string_view text) {
+  const Char first = char_at(text, 0);
+  const CharClass char_class = classify(first.code_point);
+  const auto is_ascii_letter = [&](size_t i) {
+    return i < text.size() && static_cast<uint8_t>(text[i]) < 128 && (class_at(text, i) & kLetter) != 0;
+  };
+  constexpr CharClass kWord = kLetter | kMark;
+  if ((char_class & kWord) != 0) return run_end_of(text, first.length, kWord);
+  if ((char_class & kSymbol) != 0 && first.code_point < 128 && is_ascii_letter(1)) {
+    size_t end = 2;
+    while (is_ascii_letter(end)) ++end;
+    return end;
+  }
+  if ((char_class & (kSymbol | kNewline)) == 0 && (class_at(text, first.length) & kWord) != 0) {
+    return run_end_of(text, first.length, kWord);
+  }
+  const size_t start = first.code_point == ' ' ? 1 : 0;
+  if ((class_at(text, start) & kSymbol) != 0) {
+    return run_end_of(text, run_end_of(text, start, kSymbol), kNewline);
+  }
+  return (char_class & kSpace) != 0 ? space_length(text, true) : 0;
+}
+
+size_t deepseek_length(std::string_view text) {
+  size_t end = deepseek_match(text);
+  if (end > 0) return end;
+  do {
+    end += char_at(text, end).length;
+  } while (end < text.size() && deepseek_match(text.substr(end)) == 0);
+  return end;
+}
+
+size_t ideographs_length(std::string_view text) {
+  const auto belongs = [](char32_t c) {
+    return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF);
+  };
+  const bool wanted = belongs(char_at(text, 0).code_point);
   size_t end = 0;
+  while (end < text.size()) {
+    const Char character = char_at(text, end);
+    if (belongs(character.code_point) != wanted) break;
+    end += character.length;
+  }
+  return end;
+}
+
+size_t digit_group_length(std::string_view text) {
   if ((class_at(text, 0) & kNumber) == 0)
     return run_end(text, 0, [](CharClass c) { return (c & kNumber) == 0; });
-  for (int count = 0; count < 3 && (class_at(text, end) & kNumber) != 0; ++count)
-    end += char_at(text, end).length;
-  return end;
+  return number_group_end(text, 3);
 }
 
 }  // namespace
@@ -149,7 +257,10 @@ std::string_view pattern_of_scanner(SplitScanner scanner) {
   return {};
 }
 
-bool covers_everything(SplitScanner scanner) { return scanner != SplitScanner::digit_groups; }
+bool covers_everything(SplitScanner scanner) {
+  return scanner != SplitScanner::digit_groups && scanner != SplitScanner::ideographs &&
+         scanner != SplitScanner::deepseek;
+}
 
 size_t first_piece_length(SplitScanner scanner, std::string_view text) {
   switch (scanner) {
@@ -163,6 +274,14 @@ size_t first_piece_length(SplitScanner scanner, std::string_view text) {
       return cl100k_length<kLetter, SIZE_MAX>(text);
     case SplitScanner::qwen35:
       return cl100k_length < kLetter | kMark, 1 > (text);
+    case SplitScanner::o200k:
+      return o200k_length<true, 3>(text);
+    case SplitScanner::tekken:
+      return o200k_length<false, 1>(text);
+    case SplitScanner::ideographs:
+      return ideographs_length(text);
+    case SplitScanner::deepseek:
+      return deepseek_length(text);
     case SplitScanner::digit_groups:
       return digit_group_length(text);
   }

@@ -1,6 +1,6 @@
 // Hand-written scanners for the pre-tokenizer patterns that nearly all byte-level vocabularies use. Each
-// gives exactly the matches of its pattern; all of these patterns cover any text without gaps (kDigitGroups:
-// matches and gaps).
+// gives exactly the matches of its pattern; most of these patterns cover any text without gaps; a gap
+// of the others is a piece too.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,17 @@
 namespace rafter::text {
 
 enum class SplitScanner {
-  gpt2,          // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-  llama3,        // (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
-                 //   |\s*[\r\n]+|\s+(?!\S)|\s+
-  qwen2,         // llama3 with \p{N} for \p{N}{1,3}
-  minicpm5,      // llama3 with \p{N}+
-  qwen35,        // qwen2 with marks counted among the letters
+  gpt2,      // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+  llama3,    // (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
+             //   |\s*[\r\n]+|\s+(?!\S)|\s+
+  qwen2,     // llama3 with \p{N} for \p{N}{1,3}
+  minicpm5,  // llama3 with \p{N}+
+  qwen35,    // qwen2 with marks counted among the letters
+  o200k,   // words of capitals and small letters with the contraction behind them, \p{N}{1,3}, symbols, space
+  tekken,  // o200k without contractions, with \p{N} for \p{N}{1,3}
   digit_groups,  // \p{N}{1,3}
+  ideographs,    // [一-龥぀-ゟ゠-ヿ]+, DeepSeek's second pattern
+  deepseek,      // its third: words with marks, which one ASCII symbol may begin; symbols; space
 };
 
 // The scanner for exactly this regular expression, if there is one.

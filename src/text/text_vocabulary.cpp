@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "text/quote.h"
 #include "text/tokenizer_spec.h"
 
@@ -30,6 +31,9 @@ Result<TextVocabulary> TextVocabulary::build(const std::vector<std::string>& pie
     const bool backwards = duplicates == Duplicates::last_wins;
     const auto id = static_cast<int32_t>(backwards ? pieces.size() - 1 - i : i);
     if (vocabulary.texts_[id].empty()) continue;
+    if (!base::is_valid_utf8(vocabulary.texts_[id])) {
+      return Error{ErrorCode::invalid_data, fmt::format("piece {} is not valid UTF-8", id), where, ""};
+    }
     const int32_t other = vocabulary.table_.insert(vocabulary.texts_, id);
     if (other >= 0 && duplicates == Duplicates::refused) {
       return Error{

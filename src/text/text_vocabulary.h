@@ -15,7 +15,8 @@ class TextVocabulary {
  public:
   enum class Duplicates { refused, last_wins };
 
-  // Empty pieces are holes. Error: no piece, too many, two ids for one piece where that is refused.
+  // Empty pieces are holes. Error: no piece, too many, one that is not valid UTF-8, two ids
+  // for one piece where that is refused.
   static base::Result<TextVocabulary> build(const std::vector<std::string>& pieces, Duplicates duplicates,
                                             const std::string& where);
 

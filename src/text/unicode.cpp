@@ -21,13 +21,18 @@ utf8proc_category_t category_of_addition(char32_t character) {
   if (range == end || character < range->first) return UTF8PROC_CATEGORY_CN;
   switch (range->category[0]) {
     case 'L':
-      return UTF8PROC_CATEGORY_LO;
+      if (range->category[1] == 'l') return UTF8PROC_CATEGORY_LL;
+      return range->category[1] == 'u' ? UTF8PROC_CATEGORY_LU : UTF8PROC_CATEGORY_LO;
     case 'M':
       return UTF8PROC_CATEGORY_MN;
     case 'N':
       return range->category[1] == 'd' ? UTF8PROC_CATEGORY_ND : UTF8PROC_CATEGORY_NO;
+    case 'P':
+      return UTF8PROC_CATEGORY_PO;
+    case 'S':
+      return UTF8PROC_CATEGORY_SO;
     default:
-      return UTF8PROC_CATEGORY_CN;  // the subclasses and the rest do not matter here
+      return UTF8PROC_CATEGORY_CN;  // the rest and the other subclasses do not matter here
   }
 }
 
@@ -46,8 +51,10 @@ bool is_circled_or_squared_letter(char32_t c) {  // Other_Alphabetic symbols
 CharClass classify_non_ascii(char32_t character) {
   switch (category_of(character)) {
     case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
+      return kLetter | kUpper;
+    case UTF8PROC_CATEGORY_LL:
+      return kLetter | kLower;
     case UTF8PROC_CATEGORY_LM:
     case UTF8PROC_CATEGORY_LO:
       return kLetter;
@@ -63,6 +70,18 @@ CharClass classify_non_ascii(char32_t character) {
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
       return kSpace;
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO:
+    case UTF8PROC_CATEGORY_SM:
+    case UTF8PROC_CATEGORY_SC:
+    case UTF8PROC_CATEGORY_SK:
+    case UTF8PROC_CATEGORY_SO:
+      return kSymbol;
     default:
       return character == 0x85 ? kSpace : kOther;
   }

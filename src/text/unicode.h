@@ -12,8 +12,8 @@
 
 namespace rafter::text {
 
-// Classes of a character, as bits. A newline (\r or \n only) is also a space; anything else has at most one
-// bit.
+// Classes of a character, as bits. A newline (\r or \n only) is also a space, and a letter may have a case;
+// anything else has at most one bit.
 using CharClass = uint8_t;
 inline constexpr CharClass kOther = 0;
 inline constexpr CharClass kLetter = 1;  // \p{L}
@@ -21,13 +21,18 @@ inline constexpr CharClass kMark = 2;    // \p{M}
 inline constexpr CharClass kNumber = 4;  // \p{N}: digits, letter numbers, fractions, superscripts
 inline constexpr CharClass kSpace = 8;  // White_Space, hence U+0085 and U+3000 but not U+200B, U+FEFF, U+180E
 inline constexpr CharClass kNewline = 16;
+inline constexpr CharClass kUpper = 32;    // \p{Lu} and \p{Lt}
+inline constexpr CharClass kLower = 64;    // \p{Ll}
+inline constexpr CharClass kSymbol = 128;  // \p{P} and \p{S}
 
 CharClass classify_non_ascii(char32_t character);
 
 namespace detail {
 constexpr std::array<CharClass, 128> make_ascii_classes() {
   std::array<CharClass, 128> classes{};
-  for (size_t c = 'a'; c <= 'z'; ++c) classes[c] = classes[c - 'a' + 'A'] = kLetter;
+  for (size_t c = '!'; c <= '~'; ++c) classes[c] = kSymbol;
+  for (size_t c = 'a'; c <= 'z'; ++c) classes[c] = kLetter | kLower;
+  for (size_t c = 'A'; c <= 'Z'; ++c) classes[c] = kLetter | kUpper;
   for (size_t c = '0'; c <= '9'; ++c) classes[c] = kNumber;
   for (size_t c = '\t'; c <= '\r'; ++c) classes[c] = kSpace;
   classes[' '] = kSpace;

@@ -1,10 +1,11 @@
 // Any bytes as a tokenizer.json, or with a first byte of 1 as a tokenizer.model; then encode and decode with
-// it: an error or ids that exist, in bounded time. oracle/tokenizer_seeds.py writes a corpus to begin with.
+// it: an error or ids that exist, in bounded time. oracle/tokenizer_seeds.py writes the files to begin with.
 #include <string>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/utf8.h"
+#include "tests/fuzz/seeds.h"
 #include "text/stream_decoder.h"
 #include "text/tokenizer.h"
 
@@ -31,4 +32,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     RAFTER_CHECK(rafter::base::is_valid_utf8(tokenizer->decode(*ids, false)));
   }
   return 0;
+}
+
+std::vector<std::string> fuzz_seeds() {
+  std::vector<std::string> seeds = rafter::testing::seed_files("fixtures/tokenizer", ".json");
+  for (const std::string& model : rafter::testing::seed_files("fixtures/tokenizer", ".model")) {
+    seeds.push_back('\1' + model);
+  }
+  return seeds;
 }

@@ -13,9 +13,10 @@
 namespace rafter::text {
 namespace {
 
-constexpr SplitScanner kScanners[] = {SplitScanner::gpt2,   SplitScanner::llama3,
-                                      SplitScanner::qwen2,  SplitScanner::minicpm5,
-                                      SplitScanner::qwen35, SplitScanner::digit_groups};
+constexpr SplitScanner kScanners[] = {
+    SplitScanner::gpt2,       SplitScanner::llama3,       SplitScanner::qwen2, SplitScanner::minicpm5,
+    SplitScanner::qwen35,     SplitScanner::digit_groups, SplitScanner::o200k, SplitScanner::tekken,
+    SplitScanner::ideographs, SplitScanner::deepseek};
 
 std::vector<std::string> pieces_of(SplitScanner scanner, std::string_view text) {
   std::vector<std::string> pieces;
@@ -75,9 +76,10 @@ TEST(PreTokenizer, LargeVectorsGiveTheOraclesPieces) {
 class RandomTexts {
  public:
   std::string next() {
-    static constexpr char32_t kFew[] = {' ',   ' ',   '\n',   '\r', '\t',    '\'',   's',   'L',
-                                        'l',   'a',   '1',    '.',  '!',     0x85,   0xA0,  0x3000,
-                                        0x17F, 0x301, 0x4E2D, 0xBD, 0x1F600, 0x200D, 0x180E};
+    static constexpr char32_t kFew[] = {' ',   ' ',    '\n',  '\r',    '\t',   '\'',   's',  'L',
+                                        'l',   'a',    '1',   '.',     '!',    0x85,   0xA0, 0x3000,
+                                        'B',   '/',    0x1C5, 0x2B0,   0x416,  0x3042, 0x07, 0x17F,
+                                        0x301, 0x4E2D, 0xBD,  0x1F600, 0x200D, 0x180E};
     std::string text;
     const size_t length = 1 + random_() % 24;
     const bool few = random_() % 4 != 0;
@@ -169,10 +171,14 @@ TEST(PreTokenizer, PiecesOfBytesComeFromOneByteLevelStepAtTheEnd) {
 
 TEST(GgufPreTokenizer, NamesLeadToTheirPatterns) {
   for (const char* name :
-       {"llama-bpe", "qwen2", "qwen35", "gpt-2", "smollm", "minicpm5", "gpt-4o", "tekken"}) {
+       {"llama3", "llama-v3", "llama-bpe",        "falcon3",        "falcon-h1",   "pixtral", "lfm2",
+        "qwen2",  "qwen35",   "deepseek-r1-qwen", "gpt-2",          "mpt",         "olmo",    "jais",
+        "phi-2",  "smollm",   "starcoder",        "refact",         "command-r",   "gpt-4o",  "llama4",
+        "tekken", "minicpm5", "deepseek-llm",     "deepseek-coder", "deepseek-v3", "default"}) {
     auto choice = pre_tokenizer_from_gguf_name(name);
     ASSERT_TRUE(choice.ok()) << name;
-    EXPECT_TRUE(PreTokenizer::compile(choice->steps, PreTokenizer::Pieces::bytes, name).ok()) << name;
+    const auto compiled = PreTokenizer::compile(choice->steps, PreTokenizer::Pieces::bytes, name);
+    EXPECT_TRUE(compiled.ok()) << name << ": " << compiled.error().message();
   }
   EXPECT_TRUE(pre_tokenizer_from_gguf_name("llama-bpe")->ignore_merges);
   EXPECT_TRUE(pre_tokenizer_from_gguf_name("llama-bpe")->add_bos);
