@@ -22,6 +22,9 @@ struct GpuInfo {
   uint64_t free_bytes = 0;
 };
 
+// Whether this build can use a GPU at all.
+bool built_with_cuda();
+
 // Makes GPU `index` the calling thread's and describes it. Error unsupported: no CUDA in this build, no
 // driver, or no such device.
 base::Result<GpuInfo> use_gpu(int index);

@@ -125,6 +125,8 @@ struct Engine::Impl {
   std::unique_ptr<BackgroundPopulate> populate;
 
   base::Status fill_in_options();
+  uint64_t gpu_bytes_beside_weights() const;
+  base::Status check_gpu_memory() const;
   base::Status create_cache();
   base::Status create_states();
   int64_t state_bytes = 0;  // that sequences' recurrent states and snapshots may take
@@ -147,6 +149,7 @@ base::Result<std::unique_ptr<Engine>> Engine::open(std::shared_ptr<const format:
   if (impl->options.executor == ExecutorKind::cuda) {
     RAFTER_ASSIGN(impl->gpu, device::use_gpu(impl->options.gpu));
   }
+  RAFTER_TRY(impl->check_gpu_memory());
   RAFTER_TRY(impl->create_cache());
   RAFTER_TRY(impl->create_executor());
   if (impl->options.executor != ExecutorKind::cuda)  // a GPU's weights are uploaded by now
@@ -184,13 +187,31 @@ base::Status Engine::Impl::fill_in_options() {
   return {};
 }
 
+// Every tensor is counted, though not all may be used.
+uint64_t Engine::Impl::gpu_bytes_beside_weights() const {
+  const auto weights = static_cast<uint64_t>(checkpoint->file_bytes());
+  return gpu.free_bytes > weights ? gpu.free_bytes - weights : 0;
+}
+
+// Before anything is uploaded: the weights, and the cache if its size was asked for, must fit.
+base::Status Engine::Impl::check_gpu_memory() const {
+  if (options.executor != ExecutorKind::cuda) return {};
+  const uint64_t room = gpu_bytes_beside_weights();
+  if (room > 0 && static_cast<uint64_t>(std::max<int64_t>(options.cache_bytes, 0)) <= room) return {};
+  return Error{ErrorCode::out_of_memory,
+               fmt::format("the weights take {} bytes, the cache {}, and {} of the {} bytes of {} are free",
+                           checkpoint->file_bytes(), std::max<int64_t>(options.cache_bytes, 0),
+                           gpu.free_bytes, gpu.total_bytes, gpu.name),
+               "--device", "use --device cpu or a smaller model"};
+}
+
 base::Status Engine::Impl::create_cache() {
   const std::vector<cache::LayerShape> shapes = cache_shapes(*model);
   const tensor::DType type = options.precise ? tensor::DType::f32 : tensor::DType::bf16;
   const int64_t block_bytes = cache::BlockStore::bytes_per_block(shapes, type);
   if (options.cache_bytes <= 0) {
     const uint64_t available =
-        options.executor == ExecutorKind::cuda ? gpu.free_bytes : device::available_memory();
+        options.executor == ExecutorKind::cuda ? gpu_bytes_beside_weights() : device::available_memory();
     options.cache_bytes = static_cast<int64_t>(static_cast<double>(available) * kCacheShareOfMemory);
   }
   RAFTER_TRY(create_states());

@@ -15,6 +15,7 @@ class CudaExecutor::Bound final : public BoundPlan {
  public:
   const plan::Plan& plan() const override { return plan_; }
   const float* values(plan::Value value) override {
+    if (staged_logits_ != nullptr && value == plan_.logits) return staged_logits_;
     return reinterpret_cast<const float*>(host_.data() + plan_.offsets[static_cast<size_t>(value.id)]);
   }
   float* device_values(plan::Value value) const {
@@ -26,6 +27,7 @@ class CudaExecutor::Bound final : public BoundPlan {
   device::GpuMemory arena_, scratch_;
   device::HostMemory host_;  // mirrors the arena where logits and taps are
   device::GpuGraph graph_;
+  const float* staged_logits_ = nullptr;  // the last run's logits, if they fitted into pinned memory
   std::vector<plan::Value> read_back_;
 };
 
@@ -37,6 +39,9 @@ size_t round_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * k
 // The input block on the device: the header, then six arrays of row_capacity entries.
 constexpr size_t kHeaderBytes = kAlignment;
 static_assert(sizeof(StepInput) <= kAlignment);
+
+// Logits of a step that wants at most so many go to pinned memory, which the device writes without a detour.
+constexpr int32_t kStagedRows = 16;
 
 // The kernel of an op's arguments; null if the back end has none.
 struct LauncherOf {
@@ -225,6 +230,10 @@ base::Result<std::unique_ptr<BoundPlan>> CudaExecutor::bind_plan(plan::Plan plan
   RAFTER_ASSIGN(bound->host_, device::HostMemory::reserve(static_cast<size_t>(p.arena_bytes)));
   if (p.logits.valid()) bound->read_back_.push_back(p.logits);
   for (const auto& [name, value] : p.taps) bound->read_back_.push_back(value);
+  if (p.logits.valid() && logits_staging_.data() == nullptr) {
+    const auto bytes = static_cast<size_t>(kStagedRows * p.info(p.logits).width) * 4;
+    RAFTER_ASSIGN(logits_staging_, device::PinnedMemory::allocate(bytes));
+  }
   size_t scratch = kAlignment;
   for (plan::Op& op : p.ops) {
     if (const auto* matmul = std::get_if<MatmulArgs>(&op.args))
@@ -302,6 +311,8 @@ base::Status CudaExecutor::run(Bound& bound) {
     launch_all(bound);
     RAFTER_TRY(stream_.check_launches("launching the step"));
   }
+  const bool staged = bound.input_->wanted_rows <= kStagedRows;
+  bound.staged_logits_ = staged ? reinterpret_cast<const float*>(logits_staging_.data()) : nullptr;
   for (plan::Value value : bound.read_back_) {
     const plan::ValueInfo& info = bound.plan_.info(value);
     const int32_t rows = info.rows == plan::RowSpace::wanted ? bound.input_->wanted_rows : bound.input_->rows;

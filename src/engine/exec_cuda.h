@@ -60,7 +60,7 @@ class CudaExecutor final : public Executor {
   Options options_;
   device::GpuStream stream_;
   device::GpuMemory cache_, input_memory_, tables_;
-  device::PinnedMemory input_staging_, table_staging_;
+  device::PinnedMemory input_staging_, table_staging_, logits_staging_;
   int64_t table_stride_ = 0;
   std::map<const void*, device::GpuMemory> weights_;
   int64_t weight_bytes_ = 0;

@@ -20,6 +20,8 @@ cudaStream_t stream_of(void* handle) { return static_cast<cudaStream_t>(handle);
 
 }  // namespace
 
+bool built_with_cuda() { return true; }
+
 base::Result<GpuInfo> use_gpu(int index) {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);

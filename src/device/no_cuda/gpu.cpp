@@ -11,6 +11,8 @@ base::Error refused() {
 
 }  // namespace
 
+bool built_with_cuda() { return false; }
+
 base::Result<GpuInfo> use_gpu(int) { return refused(); }
 
 base::Result<GpuMemory> GpuMemory::allocate(size_t) { return refused(); }

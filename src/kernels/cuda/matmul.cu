@@ -10,6 +10,7 @@
 #include <cuda_bf16.h>
 
 #include "kernels/cuda/bodies.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/weight_element.cuh"
 
 namespace rafter::kernels::cuda {
@@ -44,6 +45,7 @@ MatmulChoice choose(const tensor::MatrixView& weight, MatmulPrecision precision)
 // --- generic: a warp per output; lane l sums columns l, l + 32, … of eight rows at a time.
 
 __global__ void generic_kernel(MatmulArgs a) {
+  wait_for_inputs();
   const tensor::MatrixView& w = a.segments[0].weight;
   const int64_t n = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   const int lane = threadIdx.x & 31;
@@ -103,6 +105,7 @@ __device__ void prepare_row(const MatmulArgs& a, int64_t row, __nv_bfloat16* out
 
 template <MatmulBody kBody>
 __global__ void __launch_bounds__(kThreads) prepare_kernel(MatmulArgs a, __nv_bfloat16* out) {
+  wait_for_inputs();
   if (static_cast<int>(blockIdx.x) < *a.rows)
     prepare_row<kBody>(a, blockIdx.x, out + blockIdx.x * (a.columns + kPad));
 }
@@ -159,15 +162,15 @@ __device__ float bf16_at(const std::byte* array, int64_t i) {
   return __uint_as_float(uint32_t{reinterpret_cast<const uint16_t*>(array)[i]} << 16);
 }
 
-// The product of outputs [n0, n0 + 16) with kTiles × 8 rows. Thread i < 16 · 8 · kTiles gets that of output
-// n0 + i % 16 and row i / 16.
+// Sums of outputs [n0, n0 + 16) and kTiles × 8 rows over the units first, first + stride, … of K. Of an
+// mma's four, sum c is output n0 + lane / 4 + c / 2 · 8 and row 2 · (lane % 4) + c % 2.
 template <MatmulBody kBody, int kUnit, int kTiles>
-__device__ float product_tile(const tensor::MatrixView& w, int64_t n0, const __nv_bfloat16* x, int rows,
-                              float* exchange) {
+__device__ void sum_units(const tensor::MatrixView& w, int64_t n0, const __nv_bfloat16* x, int rows,
+                          int first, int stride, float (&total)[kTiles][4]) {
   using Bytes = UnitBytes<kBody, kUnit>;
   constexpr bool kAffine = kBody != MatmulBody::mma_bf16;
   constexpr int kAhead = 4, kShare = kUnit / 4;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int64_t columns = w.columns, units = columns / kUnit, last = w.rows - 1;
   const int64_t low = n0 + g < last ? n0 + g : last, high = n0 + g + 8 < last ? n0 + g + 8 : last;
   const int64_t row_bytes = columns * Bytes::kBits / 8, groups = kAffine ? columns / w.format.group : 0;
@@ -175,13 +178,12 @@ __device__ float product_tile(const tensor::MatrixView& w, int64_t n0, const __n
   const std::byte* at_high = w.data + high * row_bytes + t * kShare * Bytes::kBits / 8;
   const int units_per_group = kAffine ? w.format.group / kUnit : 1;
 
-  float total[kTiles][4] = {};
-  for (int64_t base = warp; base < units; base += kWarps * kAhead) {
+  for (int64_t base = first; base < units; base += stride * kAhead) {
     Bytes bytes[kAhead][2];
     float scales[kAhead][4];
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
-      const int64_t unit = base + i * kWarps;
+      const int64_t unit = base + i * stride;
       if (unit >= units) continue;
       bytes[i][0].load(at_low + unit * (kUnit * Bytes::kBits / 8));
       bytes[i][1].load(at_high + unit * (kUnit * Bytes::kBits / 8));
@@ -195,7 +197,7 @@ __device__ float product_tile(const tensor::MatrixView& w, int64_t n0, const __n
     }
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
-      const int64_t unit = base + i * kWarps;
+      const int64_t unit = base + i * stride;
       if (unit >= units) continue;
       float sums[kTiles][4] = {}, inputs[kTiles][4] = {};
 #pragma unroll
@@ -229,6 +231,16 @@ __device__ float product_tile(const tensor::MatrixView& w, int64_t n0, const __n
       }
     }
   }
+}
+
+// The product of outputs [n0, n0 + 16) with kTiles × 8 rows, K shared out among the block's warps. Thread
+// i < 16 · 8 · kTiles gets that of output n0 + i % 16 and row i / 16.
+template <MatmulBody kBody, int kUnit, int kTiles>
+__device__ float product_tile(const tensor::MatrixView& w, int64_t n0, const __nv_bfloat16* x, int rows,
+                              float* exchange) {
+  const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  float total[kTiles][4] = {};
+  sum_units<kBody, kUnit, kTiles>(w, n0, x, rows, warp, kWarps, total);
   constexpr int kOutputs = kTileOutputs * 8 * kTiles;
   __syncthreads();  // the exchange may still be read for the tile before
 #pragma unroll
@@ -247,64 +259,129 @@ __device__ float product_tile(const tensor::MatrixView& w, int64_t n0, const __n
   return sum;
 }
 
-// `prepared`: null if the block prepares its inputs in shared memory. Blocks stride over the tiles of all
-// segments.
+// Asks for the weights of a tile of outputs, so that they are in the L2 cache when they are loaded.
+template <int kBits>
+__device__ void prefetch_tile(const tensor::MatrixView& w, int64_t n0) {
+  constexpr int64_t kLine = 128;
+  const int64_t row_bytes = w.columns * kBits / 8, end = min(n0 + kTileOutputs, w.rows) * row_bytes;
+  for (int64_t at = n0 * row_bytes + threadIdx.x * kLine; at < end; at += kThreads * kLine)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(w.data + at));
+}
+
+// What becomes of one product: bias, gate and residual.
+__device__ void finish(const MatmulArgs& a, const MatmulSegment& segment, int row, int64_t n, float value,
+                       float up) {
+  if (segment.bias != nullptr) value += segment.bias[n];
+  const int64_t at = row * segment.weight.rows + n;
+  if (a.epilogue == MatmulEpilogue::swiglu) {
+    if (a.segments[1].bias != nullptr) up += a.segments[1].bias[n];
+    value = value / (1.0f + expf(-value)) * up;
+  }
+  if (a.epilogue == MatmulEpilogue::add) value = a.residual[at] + value;
+  segment.out[at] = value;
+}
+
+// The prepared inputs of up to 8 · kTiles rows from `first` on: `prepared`, or made in shared memory if null.
+template <MatmulBody kBody>
+__device__ const __nv_bfloat16* inputs_of(const MatmulArgs& a, const __nv_bfloat16* prepared, int first,
+                                          int rows) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  if (prepared != nullptr) return prepared + first * (a.columns + kPad);
+  auto* own = reinterpret_cast<__nv_bfloat16*>(shared);
+  for (int row = 0; row < rows; ++row) prepare_row<kBody>(a, first + row, own + row * (a.columns + kPad));
+  __syncthreads();
+  return own;
+}
+
+// Few outputs: a block per tile. Blocks stride over the tiles of all segments.
 template <MatmulBody kBody, int kUnit, int kTiles>
 __global__ void __launch_bounds__(kThreads)
     mma_kernel(const __grid_constant__ MatmulArgs a, const __nv_bfloat16* prepared) {
-  extern __shared__ __align__(16) unsigned char shared[];
   __shared__ float exchange[kWarps * kTileOutputs * 8 * kTiles];
+  const bool gated = a.epilogue == MatmulEpilogue::swiglu;
+  const int64_t segments = gated ? 1 : a.segment_count;
+  int64_t tile = blockIdx.x;
+  if (blockIdx.y == 0) {
+    int64_t own = tile;
+    for (int s = 0; s < segments; ++s) {
+      const tensor::MatrixView& w = a.segments[s].weight;
+      const int64_t tiles = (w.rows + kTileOutputs - 1) / kTileOutputs;
+      if (own >= 0 && own < tiles) prefetch_tile<UnitBytes<kBody, kUnit>::kBits>(w, own * kTileOutputs);
+      if (own >= 0 && own < tiles && gated)
+        prefetch_tile<UnitBytes<kBody, kUnit>::kBits>(a.segments[1].weight, own * kTileOutputs);
+      own -= tiles;
+    }
+  }
+  wait_for_inputs();
   const int first = static_cast<int>(blockIdx.y) * 8 * kTiles;
   const int rows = min(*a.rows - first, 8 * kTiles);
   if (rows <= 0) return;
-  const __nv_bfloat16* x = prepared + first * (a.columns + kPad);
-  if (prepared == nullptr) {
-    auto* own = reinterpret_cast<__nv_bfloat16*>(shared);
-    for (int row = 0; row < rows; ++row) prepare_row<kBody>(a, first + row, own + row * (a.columns + kPad));
-    x = own;
-    __syncthreads();
-  }
-  const bool gated = a.epilogue == MatmulEpilogue::swiglu;
-  int64_t tile = blockIdx.x;
-  for (int s = 0; s < (gated ? 1 : a.segment_count); ++s) {
+  const __nv_bfloat16* x = inputs_of<kBody>(a, prepared, first, rows);
+  for (int s = 0; s < segments; ++s) {
     const MatmulSegment& segment = a.segments[s];
     const int64_t outputs = segment.weight.rows, tiles = (outputs + kTileOutputs - 1) / kTileOutputs;
     for (; tile < tiles; tile += gridDim.x) {
       const int64_t n0 = tile * kTileOutputs, n = n0 + threadIdx.x % kTileOutputs;
       const int row = threadIdx.x / kTileOutputs;
-      float value = product_tile<kBody, kUnit, kTiles>(segment.weight, n0, x, rows, exchange);
+      const float value = product_tile<kBody, kUnit, kTiles>(segment.weight, n0, x, rows, exchange);
       float up = 0;
       if (gated) up = product_tile<kBody, kUnit, kTiles>(a.segments[1].weight, n0, x, rows, exchange);
-      if (row >= rows || n >= outputs) continue;
-      if (segment.bias != nullptr) value += segment.bias[n];
-      const int64_t at = (first + row) * outputs + n;
-      if (gated) {
-        if (a.segments[1].bias != nullptr) up += a.segments[1].bias[n];
-        value = value / (1.0f + expf(-value)) * up;
-      }
-      if (a.epilogue == MatmulEpilogue::add) value = a.residual[at] + value;
-      segment.out[at] = value;
+      if (row < rows && n < outputs) finish(a, segment, first + row, n, value, up);
     }
     tile -= tiles;
   }
 }
 
+// Many outputs (the head): a warp per tile, all of K its own, so that no tile waits for a block's barrier.
+template <MatmulBody kBody, int kUnit, int kTiles>
+__global__ void __launch_bounds__(kThreads)
+    mma_many_kernel(const __grid_constant__ MatmulArgs a, const __nv_bfloat16* prepared) {
+  const MatmulSegment& segment = a.segments[0];
+  const int64_t outputs = segment.weight.rows, tiles = (outputs + kTileOutputs - 1) / kTileOutputs;
+  wait_for_inputs();
+  const int first = static_cast<int>(blockIdx.y) * 8 * kTiles;
+  const int rows = min(*a.rows - first, 8 * kTiles);
+  if (rows <= 0) return;
+  const __nv_bfloat16* x = inputs_of<kBody>(a, prepared, first, rows);
+  const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  for (int64_t i = blockIdx.x * int64_t{kWarps} + warp; i < tiles; i += int64_t{gridDim.x} * kWarps) {
+    float total[kTiles][4] = {};
+    sum_units<kBody, kUnit, kTiles>(segment.weight, i * kTileOutputs, x, rows, 0, 1, total);
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const int64_t n = i * kTileOutputs + g + c / 2 * 8;
+        const int row = tile * 8 + 2 * t + c % 2;
+        if (row < rows && n < outputs) finish(a, segment, first + row, n, total[tile][c], 0);
+      }
+    }
+  }
+}
+
+// Depends on the matrix alone, for the two kernels sum in different orders.
+bool has_many_outputs(const MatmulArgs& a) {
+  constexpr int64_t kMany = 4096 * kTileOutputs;
+  return a.segment_count == 1 && a.epilogue != MatmulEpilogue::swiglu && a.segments[0].weight.rows >= kMany;
+}
+
 template <MatmulBody kBody, int kUnit, int kTiles>
 void launch_mma(const MatmulArgs& a, const CudaLaunch& l) {
-  const auto stream = static_cast<cudaStream_t>(l.stream);
   const int64_t rows = l.capacity < 8 * kTiles ? l.capacity : 8 * kTiles;
   const int64_t shared = rows * (a.columns + kPad) * 2;
   const bool own = l.capacity <= 8 * kTiles && shared <= kSharedInput;
   auto* prepared = own ? nullptr : reinterpret_cast<__nv_bfloat16*>(l.scratch);
-  if (!own) prepare_kernel<kBody><<<static_cast<unsigned>(l.capacity), kThreads, 0, stream>>>(a, prepared);
+  if (!own)
+    launch(prepare_kernel<kBody>, static_cast<unsigned>(l.capacity), kThreads, 0, l.stream, a, prepared);
   int64_t tiles = 0;
   for (int s = 0; s < (a.epilogue == MatmulEpilogue::swiglu ? 1 : a.segment_count); ++s)
     tiles += (a.segments[s].weight.rows + kTileOutputs - 1) / kTileOutputs;
   const int64_t resident = int64_t{l.multiprocessors} * 4;
   const dim3 grid(static_cast<unsigned>(tiles < resident ? tiles : resident),
                   static_cast<unsigned>((l.capacity + 8 * kTiles - 1) / (8 * kTiles)));
-  mma_kernel<kBody, kUnit, kTiles>
-      <<<grid, kThreads, own ? static_cast<size_t>(shared) : 0, stream>>>(a, prepared);
+  const auto kernel =
+      has_many_outputs(a) ? mma_many_kernel<kBody, kUnit, kTiles> : mma_kernel<kBody, kUnit, kTiles>;
+  launch(kernel, grid, kThreads, own ? static_cast<size_t>(shared) : 0, l.stream, a, prepared);
 }
 
 template <MatmulBody kBody, int kUnit>
@@ -368,7 +445,7 @@ void matmul(const MatmulArgs& a, const CudaLaunch& l) {
   if (choice.body == MatmulBody::mma_q8) return launch_mma<MatmulBody::mma_q8, 32>(a, l);
   const dim3 grid(static_cast<unsigned>((a.segments[0].weight.rows + kWarps - 1) / kWarps),
                   static_cast<unsigned>((l.capacity + 7) / 8));
-  generic_kernel<<<grid, kThreads, 0, static_cast<cudaStream_t>(l.stream)>>>(a);
+  launch(generic_kernel, grid, kThreads, 0, l.stream, a);
 }
 
 }  // namespace rafter::kernels::cuda

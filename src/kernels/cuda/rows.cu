@@ -1,14 +1,13 @@
 // Row-wise kernels: one block per row, or one thread per element of a fixed grid that strides over the live
 // rows.
 #include "kernels/cuda/bodies.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/weight_element.cuh"
 
 namespace rafter::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-
-cudaStream_t stream_of(const CudaLaunch& launch) { return static_cast<cudaStream_t>(launch.stream); }
 
 unsigned blocks_for(int64_t elements) {
   return static_cast<unsigned>(elements < kThreads ? 1 : (elements + kThreads - 1) / kThreads);
@@ -17,6 +16,7 @@ unsigned blocks_for(int64_t elements) {
 __device__ int64_t thread_index() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 
 __global__ void embed_kernel(EmbedArgs a) {
+  wait_for_inputs();
   const int64_t b = blockIdx.x, width = a.table.columns;
   if (b >= a.input->rows) return;
   for (int64_t i = threadIdx.x; i < width; i += blockDim.x)
@@ -25,6 +25,7 @@ __global__ void embed_kernel(EmbedArgs a) {
 
 // One warp per group; lane l sums elements l, l + 32, …
 __global__ void rms_norm_kernel(RmsNormArgs a) {
+  wait_for_inputs();
   const int64_t group = thread_index() / 32;
   if (group >= int64_t{*a.rows} * a.groups) return;
   const int lane = threadIdx.x & 31;
@@ -37,6 +38,7 @@ __global__ void rms_norm_kernel(RmsNormArgs a) {
 }
 
 __global__ void rope_angles_kernel(RopeAnglesArgs a) {
+  wait_for_inputs();
   const int64_t pairs = a.rotated_dims / 2, i = thread_index();
   if (i >= a.input->rows * pairs) return;
   const int64_t b = i / pairs, pair = i % pairs;
@@ -61,6 +63,7 @@ __device__ float rotated(const RopeArgs& a, const float* head, const float* angl
 
 // One block per (row, head): all of a head is read before any of it is written, for out may be x.
 __global__ void rope_kernel(RopeArgs a) {
+  wait_for_inputs();
   const int64_t b = blockIdx.x, head = b * a.heads + blockIdx.y;
   if (b >= *a.rows) return;
   const int d = threadIdx.x;
@@ -89,6 +92,7 @@ __device__ int64_t cache_offset(const StepInput& input, const KvLayer& cache, in
 }
 
 __global__ void kv_append_kernel(KvAppendArgs a) {
+  wait_for_inputs();
   const int64_t b = blockIdx.x, head = blockIdx.y, d = threadIdx.x;
   if (b >= a.input->rows || d >= a.cache.head_dim) return;
   const int64_t offset = cache_offset(*a.input, a.cache, b, head, a.input->positions[b]);
@@ -99,6 +103,7 @@ __global__ void kv_append_kernel(KvAppendArgs a) {
 
 // Heads 0 … H − 1 are queries, the KV after them keys with their values.
 __global__ void rope_append_kernel(RopeAppendArgs a) {
+  wait_for_inputs();
   const int64_t b = blockIdx.x;
   if (b >= a.input->rows) return;
   const int d = threadIdx.x, head_dim = a.q.head_dim;
@@ -118,16 +123,19 @@ __global__ void rope_append_kernel(RopeAppendArgs a) {
 }
 
 __global__ void swiglu_kernel(SwigluArgs a) {
+  wait_for_inputs();
   const int64_t i = thread_index();
   if (i < *a.rows * a.width) a.out[i] = a.gate[i] / (1.0f + expf(-a.gate[i])) * a.up[i];
 }
 
 __global__ void add_kernel(AddArgs a) {
+  wait_for_inputs();
   const int64_t i = thread_index();
   if (i < *a.rows * a.width) a.out[i] = a.a[i] + a.b[i];
 }
 
 __global__ void select_rows_kernel(SelectRowsArgs a) {
+  wait_for_inputs();
   const int64_t i = blockIdx.x;
   if (i >= a.input->wanted_rows) return;
   for (int64_t d = threadIdx.x; d < a.width; d += blockDim.x)
@@ -159,6 +167,7 @@ __device__ float block_reduce(float value, bool maximum, float* parts) {
 }
 
 __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs a) {
+  wait_for_inputs();
   static_assert(kSplitPositions == kThreads);
   __shared__ float query[kMaxHeadDim], weights[kThreads], parts[kThreads / 32], sums[kThreads];
   __shared__ int64_t offsets[kThreads];
@@ -185,6 +194,7 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs a) {
       const std::byte* key = a.cache.keys + offsets[thread];
       float dot = 0;
       if (a.cache.type == tensor::DType::bf16 && head_dim % 8 == 0) {
+#pragma unroll 8
         for (int d = 0; d < head_dim; d += 8) {
           const uint4 eight = *reinterpret_cast<const uint4*>(key + 2 * d);
           const uint32_t words[4] = {eight.x, eight.y, eight.z, eight.w};
@@ -234,38 +244,38 @@ unsigned threads_of(int head_dim) { return static_cast<unsigned>((head_dim + 31)
 }  // namespace
 
 void embed(const EmbedArgs& a, const CudaLaunch& l) {
-  embed_kernel<<<static_cast<unsigned>(l.capacity), kThreads, 0, stream_of(l)>>>(a);
+  launch(embed_kernel, static_cast<unsigned>(l.capacity), kThreads, 0, l.stream, a);
 }
 void rms_norm(const RmsNormArgs& a, const CudaLaunch& l) {
-  rms_norm_kernel<<<blocks_for(l.capacity * a.groups * 32), kThreads, 0, stream_of(l)>>>(a);
+  launch(rms_norm_kernel, blocks_for(l.capacity * a.groups * 32), kThreads, 0, l.stream, a);
 }
 void rope_angles(const RopeAnglesArgs& a, const CudaLaunch& l) {
-  rope_angles_kernel<<<blocks_for(l.capacity * a.rotated_dims / 2), kThreads, 0, stream_of(l)>>>(a);
+  launch(rope_angles_kernel, blocks_for(l.capacity * a.rotated_dims / 2), kThreads, 0, l.stream, a);
 }
 void rope(const RopeArgs& a, const CudaLaunch& l) {
   const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>(a.heads));
-  rope_kernel<<<grid, threads_of(a.head_dim), 0, stream_of(l)>>>(a);
+  launch(rope_kernel, grid, threads_of(a.head_dim), 0, l.stream, a);
 }
 void kv_append(const KvAppendArgs& a, const CudaLaunch& l) {
   const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>(a.cache.kv_heads));
-  kv_append_kernel<<<grid, threads_of(a.cache.head_dim), 0, stream_of(l)>>>(a);
+  launch(kv_append_kernel, grid, threads_of(a.cache.head_dim), 0, l.stream, a);
 }
 void rope_append(const RopeAppendArgs& a, const CudaLaunch& l) {
   const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>(a.q.heads + a.k.heads));
-  rope_append_kernel<<<grid, threads_of(a.q.head_dim), 0, stream_of(l)>>>(a);
+  launch(rope_append_kernel, grid, threads_of(a.q.head_dim), 0, l.stream, a);
 }
 void attention(const AttentionArgs& a, const CudaLaunch& l) {
   const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>(a.heads));
-  attention_kernel<<<grid, kThreads, 0, stream_of(l)>>>(a);
+  launch(attention_kernel, grid, kThreads, 0, l.stream, a);
 }
 void swiglu(const SwigluArgs& a, const CudaLaunch& l) {
-  swiglu_kernel<<<blocks_for(l.capacity * a.width), kThreads, 0, stream_of(l)>>>(a);
+  launch(swiglu_kernel, blocks_for(l.capacity * a.width), kThreads, 0, l.stream, a);
 }
 void add(const AddArgs& a, const CudaLaunch& l) {
-  add_kernel<<<blocks_for(l.capacity * a.width), kThreads, 0, stream_of(l)>>>(a);
+  launch(add_kernel, blocks_for(l.capacity * a.width), kThreads, 0, l.stream, a);
 }
 void select_rows(const SelectRowsArgs& a, const CudaLaunch& l) {
-  select_rows_kernel<<<static_cast<unsigned>(l.capacity), kThreads, 0, stream_of(l)>>>(a);
+  launch(select_rows_kernel, static_cast<unsigned>(l.capacity), kThreads, 0, l.stream, a);
 }
 bool supports_attention(const AttentionArgs& a) { return a.cache.head_dim <= kMaxHeadDim; }
 
