@@ -1,5 +1,5 @@
 # Front door. Each target does everything it needs from a bare checkout and may be run again at any time.
-.PHONY: help demo build test lint check oracle test-asan test-tsan fuzz install clean
+.PHONY: help demo build test test-gpu lint check oracle test-asan test-tsan fuzz install clean
 
 SMOLLM2 := build/models/smollm2-135m-instruct.gguf
 
@@ -7,6 +7,7 @@ help:
 	@echo "make demo        install packages, build, fetch a small model (93 MB) and ask it a question"
 	@echo "make build       build build/release/rafter"
 	@echo "make test        build, make the expected values with the pinned Python peers, run the test suite"
+	@echo "make test-gpu    build with CUDA (build/cuda) and run the tests that need a GPU; they are skipped without one"
 	@echo "make check       lint, test, and the suite under the sanitizers: what CI runs"
 	@echo "make fuzz        the long runs of the fuzz targets (FUZZ_RUNS=10000000 each, hours); FUZZ_TARGETS=a_fuzz,b_fuzz"
 	@echo "make lint        formatting and include directions (make lint FIX=1 formats)"
@@ -69,6 +70,13 @@ build/oracle/jinja/random.json: oracle/jinja_vectors.py oracle/jinja_random.py o
 test: build oracle
 	@scripts/run-tests build/release
 
+# Needs nvcc. CUDA_ARCHITECTURES=90a-real builds for one kind of GPU only.
+test-gpu: build/.test-dependencies
+	@cmake --preset cuda $(if $(CUDA_ARCHITECTURES),-DCMAKE_CUDA_ARCHITECTURES="$(CUDA_ARCHITECTURES)") \
+	  > build/configure-cuda.log || { cat build/configure-cuda.log; exit 1; }
+	@cmake --build build/cuda --target cuda_test
+	@scripts/run-tests build/cuda --programs '^cuda_test$$' --may-skip
+
 lint: build/.test-dependencies
 	@scripts/lint $(if $(FIX),--fix)
 
@@ -104,6 +112,7 @@ check:
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory test-asan
 	@$(MAKE) --no-print-directory test-tsan
+	@scripts/check-cuda
 	@scripts/run-tests --summary
 
 install: build

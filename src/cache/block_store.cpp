@@ -70,6 +70,7 @@ void BlockStore::release(int32_t block) {
 }
 
 void BlockStore::copy_block(int32_t from, int32_t to) {
+  if (copier_) return copier_(from, to);
   std::memcpy(memory_.data() + to * block_bytes_, memory_.data() + from * block_bytes_,
               static_cast<size_t>(block_bytes_));
 }

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -38,6 +40,7 @@ class BlockStore {
   int32_t capacity() const { return static_cast<int32_t>(references_.size()); }
   int32_t free_blocks() const { return static_cast<int32_t>(free_.size()); }
   int64_t block_bytes() const { return block_bytes_; }
+  const std::byte* data() const { return memory_.data(); }  // of block 0
 
   // A block with one reference; −1 when none is free. Lowest free number first, so that touched memory stays
   // small.
@@ -48,6 +51,8 @@ class BlockStore {
 
   // Copies all layers of a block.
   void copy_block(int32_t from, int32_t to);
+  // Blocks whose bytes live elsewhere (a device) at the same offsets: copy_block calls this instead.
+  void set_copier(std::function<void(int32_t from, int32_t to)> copier) { copier_ = std::move(copier); }
 
  private:
   std::vector<LayerShape> layers_;
@@ -55,6 +60,7 @@ class BlockStore {
   tensor::DType type_ = tensor::DType::bf16;
   int64_t block_bytes_ = 0;
   device::HostMemory memory_;
+  std::function<void(int32_t, int32_t)> copier_;
   std::vector<int32_t> references_;
   std::vector<int32_t> free_;  // a min-heap
 };

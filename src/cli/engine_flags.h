@@ -17,6 +17,7 @@ namespace rafter::cli {
 
 struct EngineFlags {
   std::string executor = "cpu";
+  std::string device = "cpu";  // cpu, cuda, cuda:N, auto
   int threads = 0;
   int64_t prefill_chunk = 0;
   int64_t context = 0;
@@ -25,6 +26,9 @@ struct EngineFlags {
 };
 
 void add_engine_flags(CLI::App& app, EngineFlags& flags);
+
+// --device alone, for verbs that take few of the flags. Without it those verbs run on the CPU.
+void add_device_flag(CLI::App& app, EngineFlags& flags);
 
 // A model ready to answer one request at a time.
 struct LoadedModel {

@@ -154,6 +154,7 @@ Action define(CLI::App& app) {
   app.add_option("--threads", flags->engine.threads, "worker threads (default: every core)")
       ->check(CLI::Range(1, 1024));
   app.add_flag("--precise", flags->engine.precise, "fp32-accurate products and an fp32 cache");
+  add_device_flag(app, flags->engine);
   app.add_option("--executor", flags->engine.executor,
                  "cpu, or reference: scalar code in double precision (default: cpu)")
       ->check(CLI::IsMember({"cpu", "reference"}));

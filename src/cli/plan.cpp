@@ -76,6 +76,7 @@ Action define(CLI::App& app) {
                "print every layer, not the first of those that are alike");
   app.add_flag("--json", flags->json, "print one JSON object");
   app.add_flag("--precise", flags->engine.precise, "the plan of --precise");
+  add_device_flag(app, flags->engine);
   app.add_option("--executor", flags->engine.executor, "cpu or reference")
       ->check(CLI::IsMember({"cpu", "reference"}));
   return [flags] { return run(*flags); };

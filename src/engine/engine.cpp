@@ -11,6 +11,7 @@
 #include "base/cpu_info.h"
 #include "cache/block_tables.h"
 #include "cache/recurrent_store.h"
+#include "engine/exec_cuda.h"
 #include "engine/exec_host.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/ref/reference_kernels.h"
@@ -115,19 +116,22 @@ struct Engine::Impl {
   std::unique_ptr<cache::BlockTables> tables;
   std::unique_ptr<InputBlock> block;
   std::unique_ptr<base::WorkerTeam> team;
-  std::unique_ptr<HostExecutor> executor;
-  std::map<int64_t, std::unique_ptr<HostExecutor::Bound>> buckets;  // by capacity
-  HostExecutor::Bound* last = nullptr;
+  std::unique_ptr<Executor> executor;
+  device::GpuInfo gpu;                                    // cuda
+  std::map<int64_t, std::unique_ptr<BoundPlan>> buckets;  // by capacity
+  BoundPlan* last = nullptr;
   StepProfile* profile = nullptr;
   StepTimes times;
   std::unique_ptr<BackgroundPopulate> populate;
 
   base::Status fill_in_options();
+  uint64_t gpu_bytes_beside_weights() const;
+  base::Status check_gpu_memory() const;
   base::Status create_cache();
   base::Status create_states();
   int64_t state_bytes = 0;  // that sequences' recurrent states and snapshots may take
   base::Status create_executor();
-  base::Result<HostExecutor::Bound*> bucket_for(int64_t rows);
+  base::Result<BoundPlan*> bucket_for(int64_t rows);
   base::Status check_rows(std::span<const Row> rows) const;
   base::Status extend_sequences(std::span<const Row> rows);
 };
@@ -142,9 +146,14 @@ base::Result<std::unique_ptr<Engine>> Engine::open(std::shared_ptr<const format:
   impl->options = std::move(options);
   RAFTER_ASSIGN(impl->model, model::load_model(*impl->checkpoint));
   RAFTER_TRY(impl->fill_in_options());
+  if (impl->options.executor == ExecutorKind::cuda) {
+    RAFTER_ASSIGN(impl->gpu, device::use_gpu(impl->options.gpu));
+  }
+  RAFTER_TRY(impl->check_gpu_memory());
   RAFTER_TRY(impl->create_cache());
   RAFTER_TRY(impl->create_executor());
-  impl->populate = std::make_unique<BackgroundPopulate>(impl->checkpoint);
+  if (impl->options.executor != ExecutorKind::cuda)  // a GPU's weights are uploaded by now
+    impl->populate = std::make_unique<BackgroundPopulate>(impl->checkpoint);
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
@@ -178,13 +187,32 @@ base::Status Engine::Impl::fill_in_options() {
   return {};
 }
 
+// Every tensor is counted, though not all may be used.
+uint64_t Engine::Impl::gpu_bytes_beside_weights() const {
+  const auto weights = static_cast<uint64_t>(checkpoint->file_bytes());
+  return gpu.free_bytes > weights ? gpu.free_bytes - weights : 0;
+}
+
+// Before anything is uploaded: the weights, and the cache if its size was asked for, must fit.
+base::Status Engine::Impl::check_gpu_memory() const {
+  if (options.executor != ExecutorKind::cuda) return {};
+  const uint64_t room = gpu_bytes_beside_weights();
+  if (room > 0 && static_cast<uint64_t>(std::max<int64_t>(options.cache_bytes, 0)) <= room) return {};
+  return Error{ErrorCode::out_of_memory,
+               fmt::format("the weights take {} bytes, the cache {}, and {} of the {} bytes of {} are free",
+                           checkpoint->file_bytes(), std::max<int64_t>(options.cache_bytes, 0),
+                           gpu.free_bytes, gpu.total_bytes, gpu.name),
+               "--device", "use --device cpu or a smaller model"};
+}
+
 base::Status Engine::Impl::create_cache() {
   const std::vector<cache::LayerShape> shapes = cache_shapes(*model);
   const tensor::DType type = options.precise ? tensor::DType::f32 : tensor::DType::bf16;
   const int64_t block_bytes = cache::BlockStore::bytes_per_block(shapes, type);
   if (options.cache_bytes <= 0) {
-    options.cache_bytes =
-        static_cast<int64_t>(static_cast<double>(device::available_memory()) * kCacheShareOfMemory);
+    const uint64_t available =
+        options.executor == ExecutorKind::cuda ? gpu_bytes_beside_weights() : device::available_memory();
+    options.cache_bytes = static_cast<int64_t>(static_cast<double>(available) * kCacheShareOfMemory);
   }
   RAFTER_TRY(create_states());
   const int64_t wanted = cache::blocks_for(options.context_limit) * options.max_sequences;
@@ -221,6 +249,13 @@ base::Status Engine::Impl::create_states() {
 }
 
 base::Status Engine::Impl::create_executor() {
+  if (options.executor == ExecutorKind::cuda) {
+    executor_name = fmt::format("cuda {}", gpu.name);
+    RAFTER_ASSIGN(executor, CudaExecutor::create(
+                                gpu, store, {options.max_sequences, options.row_capacity, options.capture}));
+    RAFTER_ASSIGN(last, bucket_for(1));
+    return {};
+  }
   const kernels::KernelTable* table = &kernels::reference_kernels();
   if (options.executor == ExecutorKind::cpu) {
     RAFTER_ASSIGN(const base::CpuTier tier, base::select_tier());
@@ -237,7 +272,7 @@ base::Status Engine::Impl::create_executor() {
 }
 
 // Emits and binds the bucket on its first use.
-base::Result<HostExecutor::Bound*> Engine::Impl::bucket_for(int64_t rows) {
+base::Result<BoundPlan*> Engine::Impl::bucket_for(int64_t rows) {
   const int64_t capacity = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows)));
   if (auto found = buckets.find(capacity); found != buckets.end()) return found->second.get();
   plan::EmitOptions emit;
@@ -251,8 +286,8 @@ base::Result<HostExecutor::Bound*> Engine::Impl::bucket_for(int64_t rows) {
   model->emit(emitter);
   plan::Plan plan = std::move(emitter).take();
   if (options.fuse) plan::fuse(plan);
-  RAFTER_ASSIGN(auto bound, executor->bind(std::move(plan), &block->input, options.context_limit));
-  HostExecutor::Bound* result = bound.get();
+  RAFTER_ASSIGN(auto bound, executor->bind_plan(std::move(plan), &block->input, options.context_limit));
+  BoundPlan* result = bound.get();
   buckets[capacity] = std::move(bound);
   return result;
 }
@@ -307,14 +342,13 @@ base::Status Engine::step(std::span<const Row> rows) {
   Impl& e = *impl_;
   const auto start = std::chrono::steady_clock::now();
   RAFTER_TRY(e.check_rows(rows));
-  RAFTER_ASSIGN(HostExecutor::Bound * bound, e.bucket_for(static_cast<int64_t>(rows.size())));
+  RAFTER_ASSIGN(BoundPlan * bound, e.bucket_for(static_cast<int64_t>(rows.size())));
   RAFTER_TRY(e.extend_sequences(rows));
   e.block->fill(rows);
   if (!e.states.empty()) e.block->begin_recurrent(rows, e.states);
   e.last = bound;
   const auto prepared = std::chrono::steady_clock::now();
-  RAFTER_TRY(e.profile == nullptr ? e.executor->run_blocking(*bound)
-                                  : e.executor->run_profiled_blocking(*bound, *e.profile));
+  RAFTER_TRY(e.executor->run_plan_blocking(*bound, e.profile));
   e.times = {(prepared - start).count(), (std::chrono::steady_clock::now() - prepared).count()};
   return e.checkpoint->check_not_cut();  // weights that could not be read count as zeros: say so, at once
 }
@@ -324,7 +358,7 @@ std::span<const float> Engine::logits(int i) const {
   RAFTER_CHECK(i >= 0 && i < e.block->input.wanted_rows, "logits of row {} of {}", i,
                e.block->input.wanted_rows);
   const auto width = static_cast<size_t>(vocabulary_size());
-  return {e.last->data(e.last->plan().logits) + static_cast<size_t>(i) * width, width};
+  return {e.last->values(e.last->plan().logits) + static_cast<size_t>(i) * width, width};
 }
 
 std::span<const float> Engine::tap(const std::string& name) const {
@@ -334,7 +368,7 @@ std::span<const float> Engine::tap(const std::string& name) const {
   RAFTER_CHECK(found != plan.taps.end(), "no tap {}", name);
   const bool on_wanted = plan.info(found->second).rows == plan::RowSpace::wanted;
   const int64_t rows = on_wanted ? e.block->input.wanted_rows : e.block->input.rows;
-  return {e.last->data(found->second), static_cast<size_t>(rows * plan.info(found->second).width)};
+  return {e.last->values(found->second), static_cast<size_t>(rows * plan.info(found->second).width)};
 }
 
 const model::Model& Engine::model() const { return *impl_->model; }
@@ -388,8 +422,7 @@ StepTimes Engine::last_step_times() const { return impl_->times; }
 void Engine::set_profile(StepProfile* profile) { impl_->profile = profile; }
 
 base::Result<const plan::Plan*> Engine::plan_for(int rows) {
-  RAFTER_ASSIGN(HostExecutor::Bound * bound,
-                impl_->bucket_for(std::clamp(rows, 1, impl_->options.row_capacity)));
+  RAFTER_ASSIGN(BoundPlan * bound, impl_->bucket_for(std::clamp(rows, 1, impl_->options.row_capacity)));
   return &bound->plan();
 }
 

@@ -25,10 +25,12 @@
 
 namespace rafter::engine {
 
-enum class ExecutorKind { cpu, reference };
+enum class ExecutorKind { cpu, reference, cuda };
 
 struct EngineOptions {
   ExecutorKind executor = ExecutorKind::cpu;
+  int gpu = 0;                // which one, for cuda
+  bool capture = true;        // cuda: the step as one graph
   int threads = 0;            // 0: every core this process may use
   bool precise = false;       // fp32-accurate products and an fp32 cache
   bool fuse = true;           // false: run the plan as emitted

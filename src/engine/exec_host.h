@@ -12,25 +12,27 @@
 #include "cache/block_store.h"
 #include "cache/recurrent_store.h"
 #include "device/host_memory.h"
+#include "engine/executor.h"
 #include "engine/step_profile.h"
 #include "kernels/op/kernel_table.h"
 #include "plan/plan.h"
 
 namespace rafter::engine {
 
-class HostExecutor {
+class HostExecutor final : public Executor {
  public:
   // Keys and values live in `store`, recurrent states in `states` (null: the plan has none). All outlive the
   // executor.
   HostExecutor(const kernels::KernelTable& table, base::WorkerTeam& team, const cache::BlockStore& store,
                const cache::RecurrentStore* states = nullptr);
-  ~HostExecutor();
+  ~HostExecutor() override;
 
   // Undoes the fusions that the table has no body for, places buffers, and resolves every address. `input` is
   // the block that each run reads; `max_positions` bounds what a row may attend to.
-  class Bound {
+  class Bound final : public BoundPlan {
    public:
-    const plan::Plan& plan() const { return plan_; }
+    const plan::Plan& plan() const override { return plan_; }
+    const float* values(plan::Value value) override { return data(value); }
     // A value's buffer [rows, width]; for logits, taps and inputs, which keep theirs.
     float* data(plan::Value value) {
       return reinterpret_cast<float*>(arena_.data() + plan_.offsets[value.id]);
@@ -58,6 +60,16 @@ class HostExecutor {
   base::Status run_blocking(Bound& bound);
   // The same with a clock around every op (about 50 ns each).
   base::Status run_profiled_blocking(Bound& bound, StepProfile& profile);
+
+  base::Result<std::unique_ptr<BoundPlan>> bind_plan(plan::Plan plan, const kernels::StepInput* input,
+                                                     int64_t max_positions) override {
+    RAFTER_ASSIGN(auto bound, bind(std::move(plan), input, max_positions));
+    return std::unique_ptr<BoundPlan>(std::move(bound));
+  }
+  base::Status run_plan_blocking(BoundPlan& bound, StepProfile* profile) override {
+    auto& own = static_cast<Bound&>(bound);
+    return profile == nullptr ? run_blocking(own) : run_profiled_blocking(own, *profile);
+  }
 
  private:
   class TeamWorker;

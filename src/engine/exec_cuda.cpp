@@ -1,0 +1,336 @@
+#include "engine/exec_cuda.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "plan/fuse.h"
+#include "plan/place.h"
+
+namespace rafter::engine {
+
+using namespace kernels;
+
+class CudaExecutor::Bound final : public BoundPlan {
+ public:
+  const plan::Plan& plan() const override { return plan_; }
+  const float* values(plan::Value value) override {
+    if (staged_logits_ != nullptr && value == plan_.logits) return staged_logits_;
+    return reinterpret_cast<const float*>(host_.data() + plan_.offsets[static_cast<size_t>(value.id)]);
+  }
+  float* device_values(plan::Value value) const {
+    return reinterpret_cast<float*>(arena_.data() + plan_.offsets[static_cast<size_t>(value.id)]);
+  }
+
+  plan::Plan plan_;
+  const StepInput* input_ = nullptr;  // the host's
+  device::GpuMemory arena_, scratch_;
+  device::HostMemory host_;  // mirrors the arena where logits and taps are
+  device::GpuGraph graph_;
+  const float* staged_logits_ = nullptr;  // the last run's logits, if they fitted into pinned memory
+  std::vector<plan::Value> read_back_;
+};
+
+namespace {
+
+constexpr size_t kAlignment = 256;
+size_t round_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// The input block on the device: the header, then six arrays of row_capacity entries.
+constexpr size_t kHeaderBytes = kAlignment;
+static_assert(sizeof(StepInput) <= kAlignment);
+
+// Logits of a step that wants at most so many go to pinned memory, which the device writes without a detour.
+constexpr int32_t kStagedRows = 16;
+
+// The kernel of an op's arguments; null if the back end has none.
+struct LauncherOf {
+  const CudaKernels& table;
+  auto operator()(const EmbedArgs&) const { return table.embed; }
+  auto operator()(const RmsNormArgs&) const { return table.rms_norm; }
+  auto operator()(const MatmulArgs&) const { return table.matmul; }
+  auto operator()(const RopeAnglesArgs&) const { return table.rope_angles; }
+  auto operator()(const RopeArgs&) const { return table.rope; }
+  auto operator()(const KvAppendArgs&) const { return table.kv_append; }
+  auto operator()(const RopeAppendArgs&) const { return table.rope_append; }
+  auto operator()(const AttentionArgs&) const { return table.attention; }
+  auto operator()(const SwigluArgs&) const { return table.swiglu; }
+  auto operator()(const AddArgs&) const { return table.add; }
+  auto operator()(const SelectRowsArgs&) const { return table.select_rows; }
+  template <typename Args>
+  auto operator()(const Args&) const {
+    return static_cast<void (*)(const Args&, const CudaLaunch&)>(nullptr);
+  }
+};
+
+}  // namespace
+
+base::Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(const device::GpuInfo& gpu,
+                                                                 cache::BlockStore& store,
+                                                                 const Options& options) {
+  if (cuda_kernels() == nullptr)
+    return base::Error{base::ErrorCode::unsupported, "this build has no CUDA", "--device",
+                       "use --device cpu"};
+  std::unique_ptr<CudaExecutor> executor(new CudaExecutor(store, gpu, options));
+  CudaExecutor& e = *executor;
+  RAFTER_ASSIGN(e.stream_, device::GpuStream::create());
+  RAFTER_ASSIGN(e.cache_,
+                device::GpuMemory::allocate(static_cast<size_t>(store.block_bytes()) * store.capacity()));
+  const size_t input_bytes = kHeaderBytes + 6 * round_up(static_cast<size_t>(options.row_capacity) * 4);
+  RAFTER_ASSIGN(e.input_memory_, device::GpuMemory::allocate(input_bytes));
+  RAFTER_ASSIGN(e.input_staging_, device::PinnedMemory::allocate(input_bytes));
+  store.set_copier([&e](int32_t from, int32_t to) {
+    const auto bytes = static_cast<size_t>(e.store_.block_bytes());
+    base::Status status =
+        e.stream_.copy_on_device(e.cache_.data() + bytes * static_cast<size_t>(to),
+                                 e.cache_.data() + bytes * static_cast<size_t>(from), bytes);
+    if (!status.ok() && !e.fault_) e.fault_ = status.error();
+  });
+  return executor;
+}
+
+CudaExecutor::~CudaExecutor() { store_.set_copier(nullptr); }
+
+base::Status CudaExecutor::upload(const void* host, size_t bytes) {
+  if (host == nullptr || bytes == 0 || weights_.contains(host)) return {};
+  RAFTER_ASSIGN(auto memory, device::GpuMemory::allocate(round_up(bytes)));
+  RAFTER_TRY(stream_.copy_to_device(memory.data(), host, bytes));
+  weight_bytes_ += static_cast<int64_t>(bytes);
+  weights_.emplace(host, std::move(memory));
+  return {};
+}
+
+base::Status CudaExecutor::upload_operands(const plan::Plan& plan) {
+  const auto matrix = [&](const tensor::MatrixView& w) -> base::Status {
+    RAFTER_TRY(upload(w.data, static_cast<size_t>(w.rows * w.format.row_bytes(w.columns))));
+    RAFTER_TRY(upload(w.scales, static_cast<size_t>(w.rows * w.format.scale_row_bytes(w.columns))));
+    return upload(w.biases, static_cast<size_t>(w.rows * w.format.bias_row_bytes(w.columns)));
+  };
+  for (const plan::Op& op : plan.ops) {
+    if (const auto* embed = std::get_if<EmbedArgs>(&op.args)) RAFTER_TRY(matrix(embed->table));
+    if (const auto* norm = std::get_if<RmsNormArgs>(&op.args))
+      RAFTER_TRY(upload(norm->weight, static_cast<size_t>(norm->width) * 4));
+    if (const auto* angles = std::get_if<RopeAnglesArgs>(&op.args))
+      RAFTER_TRY(upload(angles->frequencies, static_cast<size_t>(angles->rotated_dims) / 2 * 4));
+    const auto* matmul = std::get_if<MatmulArgs>(&op.args);
+    if (matmul == nullptr) continue;
+    RAFTER_TRY(upload(matmul->norm_weight, static_cast<size_t>(matmul->columns) * 4));
+    for (int s = 0; s < matmul->segment_count; ++s) {
+      const MatmulSegment& segment = matmul->segments[s];
+      RAFTER_TRY(matrix(segment.weight));
+      RAFTER_TRY(upload(segment.bias, static_cast<size_t>(segment.weight.rows) * 4));
+    }
+  }
+  return {};
+}
+
+template <typename T>
+const T* CudaExecutor::on_device(const T* host) const {
+  if (host == nullptr) return nullptr;
+  return reinterpret_cast<const T*>(weights_.at(host).data());
+}
+
+tensor::MatrixView CudaExecutor::on_device(tensor::MatrixView view) const {
+  view.data = on_device(view.data);
+  view.scales = on_device(view.scales);
+  view.biases = on_device(view.biases);
+  return view;
+}
+
+KvLayer CudaExecutor::cache_layer(int32_t layer) const {
+  KvLayer view = store_.layer(layer);
+  view.keys = cache_.data() + (view.keys - store_.data());
+  view.values = cache_.data() + (view.values - store_.data());
+  return view;
+}
+
+base::Status CudaExecutor::refuse_unsupported(const plan::Plan& plan) const {
+  const CudaKernels& table = *cuda_kernels();
+  for (const plan::Op& op : plan.ops) {
+    bool known = std::visit([&](const auto& args) { return LauncherOf{table}(args) != nullptr; }, op.args);
+    if (const auto* attention = std::get_if<AttentionArgs>(&op.args); attention != nullptr && known) {
+      AttentionArgs with_cache = *attention;
+      with_cache.cache = store_.layer(op.cache_layer);
+      known = table.supports_attention(with_cache);
+    }
+    if (!known) {
+      return base::Error{base::ErrorCode::unsupported,
+                         fmt::format("there is no CUDA kernel for {} ({})", plan::op_name(op.args), op.role),
+                         "GPU", "use --device cpu"};
+    }
+    std::vector<tensor::NumberFormat> formats = plan::weight_formats(op.args);
+    if (const auto* embed = std::get_if<EmbedArgs>(&op.args)) formats.push_back(embed->table.format);
+    for (const tensor::NumberFormat& format : formats) {
+      if (table.supports_format(format)) continue;
+      return base::Error{base::ErrorCode::unsupported,
+                         fmt::format("the CUDA kernels cannot read {}", format.name()), op.role,
+                         "use --device cpu"};
+    }
+  }
+  return {};
+}
+
+void CudaExecutor::bind_op(Bound& bound, plan::Op& op) {
+  const auto* input = reinterpret_cast<const StepInput*>(input_memory_.data());
+  const bool wanted = bound.plan_.info(op.outputs[0]).rows == plan::RowSpace::wanted;
+  const int32_t* rows = wanted ? &input->wanted_rows : &input->rows;
+  const auto in = [&](size_t i) { return bound.device_values(op.inputs[i]); };
+  const auto out = [&](size_t i) { return bound.device_values(op.outputs[i]); };
+  if (auto* a = std::get_if<EmbedArgs>(&op.args)) {
+    a->input = input, a->table = on_device(a->table), a->out = out(0);
+  } else if (auto* norm = std::get_if<RmsNormArgs>(&op.args)) {
+    norm->rows = rows, norm->weight = on_device(norm->weight), norm->x = in(0), norm->out = out(0);
+  } else if (auto* matmul = std::get_if<MatmulArgs>(&op.args)) {
+    matmul->rows = rows, matmul->x = in(0), matmul->norm_weight = on_device(matmul->norm_weight);
+    if (matmul->epilogue == MatmulEpilogue::add) matmul->residual = in(1);
+    for (int s = 0; s < matmul->segment_count; ++s) {
+      MatmulSegment& segment = matmul->segments[s];
+      segment.weight = on_device(segment.weight), segment.bias = on_device(segment.bias);
+      if (static_cast<size_t>(s) < op.outputs.size()) segment.out = out(static_cast<size_t>(s));
+    }
+  } else if (auto* angles = std::get_if<RopeAnglesArgs>(&op.args)) {
+    angles->input = input, angles->frequencies = on_device(angles->frequencies), angles->out = out(0);
+  } else if (auto* rope = std::get_if<RopeArgs>(&op.args)) {
+    rope->rows = rows, rope->x = in(0), rope->angles = in(1), rope->out = out(0);
+  } else if (auto* append = std::get_if<KvAppendArgs>(&op.args)) {
+    append->input = input, append->k = in(0), append->v = in(1), append->cache = cache_layer(op.cache_layer);
+  } else if (auto* attention = std::get_if<AttentionArgs>(&op.args)) {
+    attention->input = input, attention->q = in(0), attention->out = out(0);
+    attention->cache = cache_layer(op.cache_layer);
+  } else if (auto* swiglu = std::get_if<SwigluArgs>(&op.args)) {
+    swiglu->rows = rows, swiglu->gate = in(0), swiglu->up = in(1), swiglu->out = out(0);
+  } else if (auto* add = std::get_if<AddArgs>(&op.args)) {
+    add->rows = rows, add->a = in(0), add->b = in(1), add->out = out(0);
+  } else if (auto* select = std::get_if<SelectRowsArgs>(&op.args)) {
+    select->input = input, select->x = in(0), select->out = out(0);
+  } else if (auto* fused = std::get_if<RopeAppendArgs>(&op.args)) {
+    fused->input = input, fused->cache = cache_layer(op.cache_layer);
+    fused->q.rows = fused->k.rows = rows;
+    fused->q.x = in(0), fused->q.out = out(0), fused->k.x = in(1), fused->v = in(2);
+    fused->q.angles = fused->k.angles = in(3);
+  }
+}
+
+base::Result<std::unique_ptr<BoundPlan>> CudaExecutor::bind_plan(plan::Plan plan, const StepInput* input,
+                                                                 int64_t) {
+  if (fault_) return *fault_;
+  const CudaKernels& table = *cuda_kernels();
+  plan::expand(plan, [&](const plan::Op& op) {
+    const auto* matmul = std::get_if<MatmulArgs>(&op.args);
+    return matmul == nullptr || table.fuses_matmul(*matmul);
+  });
+  RAFTER_TRY(refuse_unsupported(plan));
+  RAFTER_TRY(upload_operands(plan));
+  auto bound = std::make_unique<Bound>();
+  bound->plan_ = std::move(plan);
+  bound->input_ = input;
+  plan::Plan& p = bound->plan_;
+  plan::place(p, [](const plan::Op&) { return false; });
+  RAFTER_ASSIGN(bound->arena_, device::GpuMemory::allocate(static_cast<size_t>(p.arena_bytes)));
+  RAFTER_ASSIGN(bound->host_, device::HostMemory::reserve(static_cast<size_t>(p.arena_bytes)));
+  if (p.logits.valid()) bound->read_back_.push_back(p.logits);
+  for (const auto& [name, value] : p.taps) bound->read_back_.push_back(value);
+  if (p.logits.valid() && logits_staging_.data() == nullptr) {
+    const auto bytes = static_cast<size_t>(kStagedRows * p.info(p.logits).width) * 4;
+    RAFTER_ASSIGN(logits_staging_, device::PinnedMemory::allocate(bytes));
+  }
+  size_t scratch = kAlignment;
+  for (plan::Op& op : p.ops) {
+    if (const auto* matmul = std::get_if<MatmulArgs>(&op.args))
+      scratch = std::max(scratch, table.matmul_scratch(*matmul, p.capacity));
+    p.kernels.push_back(std::holds_alternative<MatmulArgs>(op.args)
+                            ? table.matmul_kernel_name(std::get<MatmulArgs>(op.args))
+                            : plan::op_name(op.args));
+    bind_op(*bound, op);
+  }
+  RAFTER_ASSIGN(bound->scratch_, device::GpuMemory::allocate(round_up(scratch)));
+
+  if (tables_.size() == 0) {
+    table_stride_ = input->block_table_stride;
+    const size_t bytes = static_cast<size_t>(options_.max_sequences * table_stride_) * 4;
+    RAFTER_ASSIGN(tables_, device::GpuMemory::allocate(bytes));
+    RAFTER_ASSIGN(table_staging_, device::PinnedMemory::allocate(bytes));
+    std::memset(table_staging_.data(), 0xFF, bytes);
+    RAFTER_TRY(stream_.copy_to_device(tables_.data(), table_staging_.data(), bytes));
+    RAFTER_TRY(stream_.fill_zero(cache_.data(), cache_.size()));
+  }
+  RAFTER_TRY(stream_.synchronize_blocking());
+  if (options_.capture) {
+    RAFTER_TRY(stream_.begin_capture());
+    launch_all(*bound);
+    RAFTER_ASSIGN(bound->graph_, stream_.end_capture());
+    RAFTER_TRY(stream_.check_launches("capturing the step"));
+  }
+  return std::unique_ptr<BoundPlan>(std::move(bound));
+}
+
+void CudaExecutor::launch_all(Bound& bound) {
+  const CudaKernels& table = *cuda_kernels();
+  const CudaLaunch launch{stream_.handle(), bound.plan_.capacity, gpu_.multiprocessors,
+                          bound.scratch_.data()};
+  for (const plan::Op& op : bound.plan_.ops)
+    std::visit([&](const auto& args) { LauncherOf{table}(args)(args, launch); }, op.args);
+}
+
+base::Status CudaExecutor::copy_input(const Bound& bound) {
+  const StepInput& host = *bound.input_;
+  std::byte* const device = input_memory_.data();
+  const size_t array_bytes = round_up(static_cast<size_t>(options_.row_capacity) * 4);
+  const auto array = [&](size_t i) {
+    return reinterpret_cast<const int32_t*>(device + kHeaderBytes + i * array_bytes);
+  };
+  StepInput header = host;
+  header.tokens = array(0), header.positions = array(1), header.sequences = array(2);
+  header.visible_from = array(3), header.visible_to = array(4), header.wanted = array(5);
+  header.block_tables = reinterpret_cast<const int32_t*>(tables_.data());
+  std::memcpy(input_staging_.data(), &header, sizeof(header));
+  const int32_t* arrays[] = {host.tokens,       host.positions,  host.sequences,
+                             host.visible_from, host.visible_to, host.wanted};
+  for (size_t i = 0; i < 6; ++i) {
+    std::memcpy(input_staging_.data() + kHeaderBytes + i * array_bytes, arrays[i],
+                static_cast<size_t>(i == 5 ? host.wanted_rows : host.rows) * 4);
+  }
+  RAFTER_TRY(stream_.copy_to_device(device, input_staging_.data(), kHeaderBytes + 6 * array_bytes));
+  // Table entries that changed since their last copy.
+  auto* staged = reinterpret_cast<int32_t*>(table_staging_.data());
+  for (int32_t r = 0; r < host.rows; ++r) {
+    const int64_t row = host.sequences[r] * table_stride_;
+    const auto bytes = static_cast<size_t>((host.visible_to[r] + kBlockPositions - 1) / kBlockPositions) * 4;
+    if (std::memcmp(staged + row, host.block_tables + row, bytes) == 0) continue;
+    std::memcpy(staged + row, host.block_tables + row, bytes);
+    RAFTER_TRY(stream_.copy_to_device(tables_.data() + row * 4, staged + row, bytes));
+  }
+  return {};
+}
+
+base::Status CudaExecutor::run(Bound& bound) {
+  RAFTER_TRY(copy_input(bound));
+  if (options_.capture) {
+    RAFTER_TRY(stream_.launch(bound.graph_));
+  } else {
+    launch_all(bound);
+    RAFTER_TRY(stream_.check_launches("launching the step"));
+  }
+  const bool staged = bound.input_->wanted_rows <= kStagedRows;
+  bound.staged_logits_ = staged ? reinterpret_cast<const float*>(logits_staging_.data()) : nullptr;
+  for (plan::Value value : bound.read_back_) {
+    const plan::ValueInfo& info = bound.plan_.info(value);
+    const int32_t rows = info.rows == plan::RowSpace::wanted ? bound.input_->wanted_rows : bound.input_->rows;
+    RAFTER_TRY(stream_.copy_to_host(const_cast<float*>(bound.values(value)), bound.device_values(value),
+                                    static_cast<size_t>(rows * info.width) * 4));
+  }
+  return stream_.synchronize_blocking();
+}
+
+base::Status CudaExecutor::run_plan_blocking(BoundPlan& plan, StepProfile* profile) {
+  if (fault_) return *fault_;
+  if (profile != nullptr) {
+    return base::Error{base::ErrorCode::unsupported, "steps on a GPU have no profile by op", "GPU",
+                       "use --device cpu"};
+  }
+  base::Status status = run(static_cast<Bound&>(plan));
+  if (!status.ok()) fault_ = status.error();
+  return status;
+}
+
+}  // namespace rafter::engine

@@ -1,0 +1,26 @@
+// The launchers behind the table of cuda_kernels.h.
+#pragma once
+
+#include "kernels/cuda/cuda_kernels.h"
+
+namespace rafter::kernels::cuda {
+
+void embed(const EmbedArgs& args, const CudaLaunch& launch);
+void rms_norm(const RmsNormArgs& args, const CudaLaunch& launch);
+void rope_angles(const RopeAnglesArgs& args, const CudaLaunch& launch);
+void rope(const RopeArgs& args, const CudaLaunch& launch);
+void kv_append(const KvAppendArgs& args, const CudaLaunch& launch);
+void rope_append(const RopeAppendArgs& args, const CudaLaunch& launch);
+void attention(const AttentionArgs& args, const CudaLaunch& launch);
+void swiglu(const SwigluArgs& args, const CudaLaunch& launch);
+void add(const AddArgs& args, const CudaLaunch& launch);
+void select_rows(const SelectRowsArgs& args, const CudaLaunch& launch);
+bool supports_attention(const AttentionArgs& args);
+
+void matmul(const MatmulArgs& args, const CudaLaunch& launch);
+bool fuses_matmul(const MatmulArgs& args);
+size_t matmul_scratch(const MatmulArgs& args, int64_t capacity);
+const char* matmul_kernel_name(const MatmulArgs& args);
+bool supports_format(const tensor::NumberFormat& format);
+
+}  // namespace rafter::kernels::cuda

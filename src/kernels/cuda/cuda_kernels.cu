@@ -1,0 +1,30 @@
+#include "kernels/cuda/bodies.h"
+#include "kernels/cuda/cuda_kernels.h"
+
+namespace rafter::kernels {
+
+const CudaKernels* cuda_kernels() {
+  static const CudaKernels table = [] {
+    CudaKernels t;
+    t.embed = cuda::embed;
+    t.rms_norm = cuda::rms_norm;
+    t.matmul = cuda::matmul;
+    t.rope_angles = cuda::rope_angles;
+    t.rope = cuda::rope;
+    t.kv_append = cuda::kv_append;
+    t.rope_append = cuda::rope_append;
+    t.attention = cuda::attention;
+    t.swiglu = cuda::swiglu;
+    t.add = cuda::add;
+    t.select_rows = cuda::select_rows;
+    t.supports_format = cuda::supports_format;
+    t.supports_attention = cuda::supports_attention;
+    t.fuses_matmul = cuda::fuses_matmul;
+    t.matmul_scratch = cuda::matmul_scratch;
+    t.matmul_kernel_name = cuda::matmul_kernel_name;
+    return t;
+  }();
+  return &table;
+}
+
+}  // namespace rafter::kernels

@@ -1,0 +1,51 @@
+// Launchers of the CUDA kernels. Arguments are those of kernels/op with every pointer a device address
+// (StepInput and the row counts too); a launch reads the live row counts on the device, so a captured one
+// serves every step of its bucket. A null entry, or a format that supports_format refuses, is refused when
+// the plan is bound.
+//
+// Numerics: the contracts of kernels/op. Products of bf16 inputs with bf16 and affine weights run on the
+// tensor cores over exact codes, with one order of the sum for every number of rows; all others in fp32.
+#pragma once
+
+#include "kernels/op/attention.h"
+#include "kernels/op/elementwise.h"
+#include "kernels/op/embed.h"
+#include "kernels/op/kv_cache.h"
+#include "kernels/op/matmul.h"
+#include "kernels/op/rms_norm.h"
+#include "kernels/op/rope.h"
+
+namespace rafter::kernels {
+
+struct CudaLaunch {
+  void* stream = nullptr;  // a cudaStream_t
+  int64_t capacity = 0;    // rows of the bucket
+  int multiprocessors = 0;
+  std::byte* scratch = nullptr;  // of the size that matmul_scratch gives, 256-byte aligned
+};
+
+struct CudaKernels {
+  void (*embed)(const EmbedArgs&, const CudaLaunch&) = nullptr;
+  void (*rms_norm)(const RmsNormArgs&, const CudaLaunch&) = nullptr;
+  void (*matmul)(const MatmulArgs&, const CudaLaunch&) = nullptr;  // fused forms where fuses_matmul says so
+  void (*rope_angles)(const RopeAnglesArgs&, const CudaLaunch&) = nullptr;
+  void (*rope)(const RopeArgs&, const CudaLaunch&) = nullptr;
+  void (*kv_append)(const KvAppendArgs&, const CudaLaunch&) = nullptr;
+  void (*rope_append)(const RopeAppendArgs&, const CudaLaunch&) = nullptr;
+  void (*attention)(const AttentionArgs&, const CudaLaunch&) = nullptr;
+  void (*swiglu)(const SwigluArgs&, const CudaLaunch&) = nullptr;
+  void (*add)(const AddArgs&, const CudaLaunch&) = nullptr;
+  void (*select_rows)(const SelectRowsArgs&, const CudaLaunch&) = nullptr;
+
+  bool (*supports_format)(const tensor::NumberFormat&) = nullptr;
+  bool (*supports_attention)(const AttentionArgs&) = nullptr;
+  bool (*fuses_matmul)(const MatmulArgs&) = nullptr;
+  size_t (*matmul_scratch)(const MatmulArgs&, int64_t capacity) = nullptr;
+  // "mma_q4", "mma_bf16", "generic"
+  const char* (*matmul_kernel_name)(const MatmulArgs&) = nullptr;
+};
+
+// Null in a build without CUDA.
+const CudaKernels* cuda_kernels();
+
+}  // namespace rafter::kernels
