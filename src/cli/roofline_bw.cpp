@@ -13,7 +13,7 @@ namespace {
 
 struct BandwidthFlags {
   int threads = 0;
-  std::vector<int64_t> gib;
+  std::vector<double> gib;
   std::vector<double> mib;
   bool json = false;
 };
@@ -61,7 +61,7 @@ void print_text(const lab::MachineFigures& figures) {
                            figures.threads);
   std::cout << fmt::format("raw read           {:8.1f} GB/s   ({})\n", figures.raw_read_gbps, figures.reader);
   for (const auto& size : figures.raw_read_by_size) {
-    std::cout << fmt::format("  {:4.2g} GiB         {:8.1f} GB/s\n", size.gib, size.gbps);
+    std::cout << fmt::format("  {:5.3g} GiB        {:8.1f} GB/s\n", size.gib, size.gbps);
   }
   for (const auto& row : figures.raw_read_by_threads) {
     std::cout << fmt::format("  {:2} thread{}       {:8.1f} GB/s\n", row.threads,
@@ -112,7 +112,7 @@ Action define_roofline_bw(CLI::App& app) {
   app.add_option("--threads", flags->threads, "worker threads (default: every core)")
       ->check(CLI::Range(1, 1024));
   app.add_option("--gib", flags->gib, "sizes of the raw read in GiB (default: 1 2 4)")
-      ->check(CLI::Range(int64_t{1}, int64_t{64}));
+      ->check(CLI::Range(0.001, 64.0));
   app.add_option("--mib", flags->mib, "sizes of the matrices in MiB (default: 1.3 … 540)")
       ->check(CLI::Range(0.1, 4096.0));
   app.add_flag("--json", flags->json, "print one JSON object");

@@ -25,8 +25,9 @@ double read_gbps(RawRead& raw, int64_t bytes) {
 
 base::Status measure_reads(const MachineProbeOptions& options, base::CpuTier tier, MachineFigures& figures) {
   std::vector<int64_t> sizes;
-  for (int64_t gib : options.read_gib) {
-    if (gib << 30 <= static_cast<int64_t>(device::available_memory() / 2)) sizes.push_back(gib << 30);
+  for (double gib : options.read_gib) {
+    const auto bytes = static_cast<int64_t>(gib * (1 << 30));
+    if (bytes <= static_cast<int64_t>(device::available_memory() / 2)) sizes.push_back(bytes);
   }
   if (sizes.empty()) sizes.push_back(int64_t{256} << 20);
   const int64_t largest = *std::max_element(sizes.begin(), sizes.end());
@@ -161,7 +162,12 @@ base::Result<MachineFigures> measure_machine(const MachineProbeOptions& options)
                tensor::NumberFormat::affine(8, 64, tensor::DType::bf16),
                tensor::NumberFormat::plain(tensor::DType::bf16)};
   }
-  RAFTER_ASSIGN(RawRead raw, RawRead::create(int64_t{512} << 20, tier, figures.threads));
+  // As much as the largest pass over matrices, which cycles over so many small ones and no more.
+  constexpr double kCopies = 400;
+  double largest_mib = 0;
+  for (double mib : options.matrix_mib) largest_mib = std::max(largest_mib, mib);
+  const auto read_mib = static_cast<int64_t>(std::clamp(kCopies * largest_mib, 64.0, 512.0));
+  RAFTER_ASSIGN(RawRead raw, RawRead::create(read_mib << 20, tier, figures.threads));
   raw.choose_reader();
   for (const tensor::NumberFormat& format : formats) {
     for (double mib : options.matrix_mib) {

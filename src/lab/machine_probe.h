@@ -13,8 +13,8 @@
 namespace rafter::lab {
 
 struct MachineProbeOptions {
-  int threads = 0;                            // 0: every core this process may use
-  std::vector<int64_t> read_gib = {1, 2, 4};  // sizes of the raw read; those that do not fit are left out
+  int threads = 0;                           // 0: every core this process may use
+  std::vector<double> read_gib = {1, 2, 4};  // sizes of the raw read; those that do not fit are left out
   std::vector<double> matrix_mib = {1.3, 3.8, 8, 32, 60, 108, 360, 540};
   std::vector<tensor::NumberFormat> formats;         // empty: q4g64, q8g64, bf16
   std::function<void(const std::string&)> progress;  // what is being measured now; may be null
