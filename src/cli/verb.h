@@ -26,7 +26,8 @@ struct Verb {
 };
 
 extern const Verb kGenerateVerb, kChatVerb, kEmbedVerb, kGetVerb, kModelsVerb, kScanVerb, kAddVerb, kGcVerb,
-    kTokenizeVerb, kDetokenizeVerb, kRenderVerb, kPlanVerb, kPerplexityVerb, kRooflineVerb, kSynthVerb;
+    kTokenizeVerb, kDetokenizeVerb, kRenderVerb, kPlanVerb, kPerplexityVerb, kRooflineVerb, kSynthVerb,
+    kDoctorVerb;
 
 // In the order of the overview.
 std::span<const Verb* const> verbs();

@@ -6,7 +6,7 @@ std::span<const Verb* const> verbs() {
   static constexpr const Verb* kVerbs[] = {&kGenerateVerb,   &kChatVerb,       &kEmbedVerb,  &kGetVerb,
                                            &kModelsVerb,     &kScanVerb,       &kAddVerb,    &kGcVerb,
                                            &kTokenizeVerb,   &kDetokenizeVerb, &kRenderVerb, &kPlanVerb,
-                                           &kPerplexityVerb, &kRooflineVerb,   &kSynthVerb};
+                                           &kPerplexityVerb, &kRooflineVerb,   &kDoctorVerb, &kSynthVerb};
   return kVerbs;
 }
 
