@@ -44,15 +44,16 @@ struct CodeRows {
   const std::byte* data;
   const std::byte* scales;
   const std::byte* biases;
-  int64_t row_bytes, scale_row_bytes;
+  int64_t row_bytes, scale_row_bytes, bias_row_bytes;
   explicit CodeRows(const tensor::MatrixView& w)
       : data(w.data),
         scales(w.scales),
         biases(w.biases),
         row_bytes(w.format.row_bytes(w.columns)),
-        scale_row_bytes(w.format.scale_row_bytes(w.columns)) {}
+        scale_row_bytes(w.format.scale_row_bytes(w.columns)),
+        bias_row_bytes(w.format.bias_row_bytes(w.columns)) {}
   CodeRow operator[](int64_t n) const {
-    return {data + n * row_bytes, scales + n * scale_row_bytes, biases + n * scale_row_bytes};
+    return {data + n * row_bytes, scales + n * scale_row_bytes, biases + n * bias_row_bytes};
   }
 };
 
