@@ -1,7 +1,8 @@
-// The block store: every layer's keys and values, in blocks of 64 positions that block tables point at.
+// A block store: the keys and values of the layers of one kind, in blocks of 64 positions that block tables
+// point at.
 //
-// One block holds its positions for all layers: [layer][keys | values][kv_head][position][head_dim]. The
-// whole store is one reservation of address space; a block costs memory once it is touched, so the store
+// One block holds its positions for all of its layers: [layer][keys | values][kv_head][position][head_dim].
+// The whole store is one reservation of address space; a block costs memory once it is touched, so the store
 // grows without copying, and kernels address block b at base + b · block_bytes.
 #pragma once
 
@@ -19,6 +20,7 @@ namespace rafter::cache {
 struct LayerShape {
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
+  int64_t window = 0;  // positions that a row sees, its own included; 0: all
 };
 
 // Blocks that hold `positions` positions.

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/cpu_info.h"
-#include "cache/block_tables.h"
+#include "cache/kv_cache.h"
 #include "cache/recurrent_store.h"
 #include "engine/exec_cuda.h"
 #include "engine/exec_host.h"
@@ -32,7 +32,7 @@ constexpr int64_t kSnapshotShare = 8;  // of the cache cap, one part in, for sna
 std::vector<cache::LayerShape> cache_shapes(const model::Model& model) {
   std::vector<cache::LayerShape> shapes;
   for (const model::CacheLayer& layer : model.cache_layers())
-    shapes.push_back({layer.kv_heads, layer.head_dim});
+    shapes.push_back({layer.kv_heads, layer.head_dim, layer.window});
   return shapes;
 }
 
@@ -45,7 +45,7 @@ struct InputBlock {
   std::vector<kernels::RecurrentRun> runs;
   std::vector<int32_t> rows_by_sequence;
 
-  InputBlock(int capacity, const cache::BlockTables& tables) {
+  InputBlock(int capacity, const cache::KvCache& cache) {
     for (auto* array : {&tokens, &positions, &sequences, &visible_from, &visible_to, &wanted}) {
       array->resize(static_cast<size_t>(capacity));
     }
@@ -55,8 +55,9 @@ struct InputBlock {
     input.visible_from = visible_from.data();
     input.visible_to = visible_to.data();
     input.wanted = wanted.data();
-    input.block_tables = tables.data();
-    input.block_table_stride = tables.stride();
+    input.block_tables = cache.tables();
+    input.block_table_stride = cache.stride();
+    input.block_table_kind_stride = cache.kind_stride();
     input.recurrent = &recurrent;
   }
 
@@ -111,9 +112,8 @@ struct Engine::Impl {
   std::shared_ptr<const model::Model> model;
   EngineOptions options;
   std::string executor_name;
-  cache::BlockStore store;
+  cache::KvCache kv;
   cache::RecurrentStore states;
-  std::unique_ptr<cache::BlockTables> tables;
   std::unique_ptr<InputBlock> block;
   std::unique_ptr<base::WorkerTeam> team;
   std::unique_ptr<Executor> executor;
@@ -208,28 +208,17 @@ base::Status Engine::Impl::check_gpu_memory() const {
 base::Status Engine::Impl::create_cache() {
   const std::vector<cache::LayerShape> shapes = cache_shapes(*model);
   const tensor::DType type = options.precise ? tensor::DType::f32 : tensor::DType::bf16;
-  const int64_t block_bytes = cache::BlockStore::bytes_per_block(shapes, type);
   if (options.cache_bytes <= 0) {
     const uint64_t available =
         options.executor == ExecutorKind::cuda ? gpu_bytes_beside_weights() : device::available_memory();
     options.cache_bytes = static_cast<int64_t>(static_cast<double>(available) * kCacheShareOfMemory);
   }
   RAFTER_TRY(create_states());
-  const int64_t wanted = cache::blocks_for(options.context_limit) * options.max_sequences;
-  const int64_t affordable = (options.cache_bytes - state_bytes) / block_bytes;
-  if (affordable < 1) {
-    return Error{ErrorCode::out_of_memory,
-                 fmt::format("one cache block of {} positions takes {} bytes and the cache may take {}",
-                             kernels::kBlockPositions, block_bytes, options.cache_bytes),
-                 "cache", "free some memory"};
-  }
-  const int64_t blocks = std::min({wanted, affordable, int64_t{1} << 30});
-  RAFTER_ASSIGN(store, cache::BlockStore::create(shapes, type, static_cast<int32_t>(blocks)));
-  options.cache_bytes = blocks * block_bytes + state_bytes;
-  RAFTER_ASSIGN(auto created,
-                cache::BlockTables::create(&store, options.max_sequences, options.context_limit));
-  tables = std::make_unique<cache::BlockTables>(std::move(created));
-  block = std::make_unique<InputBlock>(options.row_capacity, *tables);
+  const cache::KvCacheOptions cache_options = {type, options.max_sequences, options.context_limit,
+                                               options.row_capacity, options.cache_bytes - state_bytes};
+  RAFTER_ASSIGN(kv, cache::KvCache::create(shapes, cache_options));
+  options.cache_bytes = kv.bytes() + state_bytes;
+  block = std::make_unique<InputBlock>(options.row_capacity, kv);
   return {};
 }
 
@@ -252,7 +241,7 @@ base::Status Engine::Impl::create_executor() {
   if (options.executor == ExecutorKind::cuda) {
     executor_name = fmt::format("cuda {}", gpu.name);
     RAFTER_ASSIGN(executor, CudaExecutor::create(
-                                gpu, store, {options.max_sequences, options.row_capacity, options.capture}));
+                                gpu, kv, {options.max_sequences, options.row_capacity, options.capture}));
     RAFTER_ASSIGN(last, bucket_for(1));
     return {};
   }
@@ -266,7 +255,7 @@ base::Status Engine::Impl::create_executor() {
     executor_name = "reference";
   }
   RAFTER_ASSIGN(team, base::WorkerTeam::create(options.threads));
-  executor = std::make_unique<HostExecutor>(*table, *team, store, &states);
+  executor = std::make_unique<HostExecutor>(*table, *team, kv, &states);
   RAFTER_ASSIGN(last, bucket_for(1));  // so that a format without a kernel is refused here
   return {};
 }
@@ -305,11 +294,11 @@ base::Status Engine::Impl::check_rows(std::span<const Row> rows) const {
           fmt::format("token {} is not in the vocabulary of {}", row.token, model->info().vocabulary), "step",
           ""};
     }
-    if (!tables->exists(row.sequence)) {
+    if (!kv.exists(row.sequence)) {
       return Error{ErrorCode::invalid_argument, fmt::format("there is no sequence {}", row.sequence), "step",
                    ""};
     }
-    int64_t& expected = next.try_emplace(row.sequence, tables->length(row.sequence)).first->second;
+    int64_t& expected = next.try_emplace(row.sequence, kv.length(row.sequence)).first->second;
     if (row.position != expected || row.visible_from < 0 || row.visible_from > row.position) {
       return Error{ErrorCode::invalid_argument,
                    fmt::format("position {} (seeing from {}) of sequence {}, whose next is {}", row.position,
@@ -327,10 +316,10 @@ base::Status Engine::Impl::extend_sequences(std::span<const Row> rows) {
   for (const Row& row : rows) ++counts[row.sequence];
   std::vector<std::pair<int32_t, int64_t>> extended;  // and their lengths before
   for (const auto& [sequence, count] : counts) {
-    const int64_t before = tables->length(sequence);
-    base::Status status = tables->extend(sequence, count);
+    const int64_t before = kv.length(sequence);
+    base::Status status = kv.extend(sequence, count);
     if (!status.ok()) {
-      for (const auto& [other, length] : extended) tables->truncate(other, length);
+      for (const auto& [other, length] : extended) kv.truncate(other, length);
       return status;
     }
     extended.emplace_back(sequence, before);
@@ -378,28 +367,35 @@ int64_t Engine::vocabulary_size() const { return impl_->model->info().vocabulary
 std::string Engine::executor_name() const { return impl_->executor_name; }
 
 base::Result<int32_t> Engine::create_sequence() {
-  RAFTER_ASSIGN(const int32_t sequence, impl_->tables->create_sequence());
+  RAFTER_ASSIGN(const int32_t sequence, impl_->kv.create_sequence());
   impl_->states.create_sequence(sequence);
   return sequence;
 }
 void Engine::release_sequence(int32_t sequence) {
-  impl_->tables->release(sequence);
+  impl_->kv.release(sequence);
   impl_->states.release(sequence);
 }
-int64_t Engine::length(int32_t sequence) const { return impl_->tables->length(sequence); }
+int64_t Engine::length(int32_t sequence) const { return impl_->kv.length(sequence); }
 int64_t Engine::reentry_position(int32_t sequence, int64_t length) const {
-  return impl_->states.reentry_position(sequence, length);
+  for (;;) {  // where both can go back to
+    const int64_t reached =
+        impl_->states.reentry_position(sequence, impl_->kv.reentry_position(sequence, length));
+    if (reached == length) return length;
+    length = reached;
+  }
 }
 void Engine::truncate(int32_t sequence, int64_t length) {
   impl_->states.truncate(sequence, length);
-  impl_->tables->truncate(sequence, length);
+  impl_->kv.truncate(sequence, length);
 }
 base::Result<int32_t> Engine::fork_sequence(int32_t sequence, int64_t length) {
-  RAFTER_ASSIGN(const int32_t copy, impl_->tables->fork(sequence, length));
+  RAFTER_ASSIGN(const int32_t copy, impl_->kv.fork(sequence, length));
   impl_->states.fork(sequence, copy, length);
   return copy;
 }
-bool Engine::take_snapshot(int32_t sequence) { return impl_->states.take_snapshot(sequence); }
+bool Engine::take_snapshot(int32_t sequence) {
+  return impl_->kv.take_snapshot(sequence) && impl_->states.take_snapshot(sequence);
+}
 
 base::Status Engine::check_fits(int64_t positions) const {
   const Impl& e = *impl_;
@@ -409,10 +405,10 @@ base::Status Engine::check_fits(int64_t positions) const {
         fmt::format("{} positions are needed and the context holds {}", positions, e.options.context_limit),
         "context", "use a shorter prompt, fewer tokens to generate, or a larger --ctx"};
   }
-  if (cache::blocks_for(positions) > e.store.capacity()) {
+  if (!e.kv.fits(positions)) {
     return Error{ErrorCode::out_of_memory,
                  fmt::format("{} positions need {} bytes of cache and {} are there", positions,
-                             cache::blocks_for(positions) * e.store.block_bytes(), e.options.cache_bytes),
+                             e.kv.bytes_of_sequence(positions), e.options.cache_bytes),
                  "cache", "use a shorter context or free some memory"};
   }
   return {};
@@ -426,9 +422,7 @@ base::Result<const plan::Plan*> Engine::plan_for(int rows) {
   return &bound->plan();
 }
 
-int64_t Engine::cache_bytes_in_use() const {
-  return impl_->tables->blocks_in_use() * impl_->store.block_bytes();
-}
+int64_t Engine::cache_bytes_in_use() const { return impl_->kv.bytes_in_use(); }
 int64_t Engine::cache_bytes_limit() const { return impl_->options.cache_bytes; }
 
 }  // namespace rafter::engine

@@ -71,11 +71,12 @@ class Engine {
   // Positions 0 … length−1 hold keys and values.
   int64_t length(int32_t sequence) const;
   // The longest prefix of at most `length` positions that truncate() and fork_sequence() can go back to:
-  // `length` itself where attention is all that a model keeps. Recurrent layers go back to the rows that are
-  // still pending (the last 16 of the last step), to snapshots, and to 0.
+  // `length` itself where full attention is all that a model has. Sliding layers go back to positions whose
+  // window is still held (those of the last step at least), recurrent layers to the rows that are still
+  // pending (the last 16 of the last step); both to snapshots, and to 0.
   int64_t reentry_position(int32_t sequence, int64_t length) const;
   // Makes the sequence's length a re-entry position that lasts, within a budget of bytes (the least recently
-  // used snapshots give way). False if there is no room; true, and nothing to do, without recurrent layers.
+  // used snapshots give way). False if there is no room; true, and nothing to do, with full attention only.
   bool take_snapshot(int32_t sequence);
   // Forgets positions ≥ length: their blocks are given back, the next row may be appended at `length`, which
   // must be a re-entry position.

@@ -66,30 +66,38 @@ struct LauncherOf {
 }  // namespace
 
 base::Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(const device::GpuInfo& gpu,
-                                                                 cache::BlockStore& store,
+                                                                 cache::KvCache& cache,
                                                                  const Options& options) {
   if (cuda_kernels() == nullptr)
     return base::Error{base::ErrorCode::unsupported, "this build has no CUDA", "--device",
                        "use --device cpu"};
-  std::unique_ptr<CudaExecutor> executor(new CudaExecutor(store, gpu, options));
+  std::unique_ptr<CudaExecutor> executor(new CudaExecutor(cache, gpu, options));
   CudaExecutor& e = *executor;
   RAFTER_ASSIGN(e.stream_, device::GpuStream::create());
-  RAFTER_ASSIGN(e.cache_,
-                device::GpuMemory::allocate(static_cast<size_t>(store.block_bytes()) * store.capacity()));
+  for (size_t kind = 0; kind < cache.kinds(); ++kind) {
+    const cache::BlockStore& store = cache.store(kind);
+    RAFTER_ASSIGN(auto memory,
+                  device::GpuMemory::allocate(static_cast<size_t>(store.block_bytes()) * store.capacity()));
+    e.stores_.push_back(std::move(memory));
+  }
   const size_t input_bytes = kHeaderBytes + 6 * round_up(static_cast<size_t>(options.row_capacity) * 4);
   RAFTER_ASSIGN(e.input_memory_, device::GpuMemory::allocate(input_bytes));
   RAFTER_ASSIGN(e.input_staging_, device::PinnedMemory::allocate(input_bytes));
-  store.set_copier([&e](int32_t from, int32_t to) {
-    const auto bytes = static_cast<size_t>(e.store_.block_bytes());
-    base::Status status =
-        e.stream_.copy_on_device(e.cache_.data() + bytes * static_cast<size_t>(to),
-                                 e.cache_.data() + bytes * static_cast<size_t>(from), bytes);
-    if (!status.ok() && !e.fault_) e.fault_ = status.error();
-  });
+  for (size_t kind = 0; kind < cache.kinds(); ++kind) {
+    cache.store(kind).set_copier([&e, kind](int32_t from, int32_t to) {
+      const auto bytes = static_cast<size_t>(e.kv_.store(kind).block_bytes());
+      std::byte* const memory = e.stores_[kind].data();
+      base::Status status = e.stream_.copy_on_device(memory + bytes * static_cast<size_t>(to),
+                                                     memory + bytes * static_cast<size_t>(from), bytes);
+      if (!status.ok() && !e.fault_) e.fault_ = status.error();
+    });
+  }
   return executor;
 }
 
-CudaExecutor::~CudaExecutor() { store_.set_copier(nullptr); }
+CudaExecutor::~CudaExecutor() {
+  for (size_t kind = 0; kind < kv_.kinds(); ++kind) kv_.store(kind).set_copier(nullptr);
+}
 
 base::Status CudaExecutor::upload(const void* host, size_t bytes) {
   if (host == nullptr || bytes == 0 || weights_.contains(host)) return {};
@@ -138,9 +146,10 @@ tensor::MatrixView CudaExecutor::on_device(tensor::MatrixView view) const {
 }
 
 KvLayer CudaExecutor::cache_layer(int32_t layer) const {
-  KvLayer view = store_.layer(layer);
-  view.keys = cache_.data() + (view.keys - store_.data());
-  view.values = cache_.data() + (view.values - store_.data());
+  KvLayer view = kv_.layer(layer);
+  const auto kind = static_cast<size_t>(view.kind);
+  view.keys = stores_[kind].data() + (view.keys - kv_.store(kind).data());
+  view.values = stores_[kind].data() + (view.values - kv_.store(kind).data());
   return view;
 }
 
@@ -150,7 +159,7 @@ base::Status CudaExecutor::refuse_unsupported(const plan::Plan& plan) const {
     bool known = std::visit([&](const auto& args) { return LauncherOf{table}(args) != nullptr; }, op.args);
     if (const auto* attention = std::get_if<AttentionArgs>(&op.args); attention != nullptr && known) {
       AttentionArgs with_cache = *attention;
-      with_cache.cache = store_.layer(op.cache_layer);
+      with_cache.cache = kv_.layer(op.cache_layer);
       known = table.supports_attention(with_cache);
     }
     if (!known) {
@@ -246,13 +255,12 @@ base::Result<std::unique_ptr<BoundPlan>> CudaExecutor::bind_plan(plan::Plan plan
   RAFTER_ASSIGN(bound->scratch_, device::GpuMemory::allocate(round_up(scratch)));
 
   if (tables_.size() == 0) {
-    table_stride_ = input->block_table_stride;
-    const size_t bytes = static_cast<size_t>(options_.max_sequences * table_stride_) * 4;
+    const size_t bytes = kv_.kinds() * static_cast<size_t>(input->block_table_kind_stride) * 4;
     RAFTER_ASSIGN(tables_, device::GpuMemory::allocate(bytes));
     RAFTER_ASSIGN(table_staging_, device::PinnedMemory::allocate(bytes));
     std::memset(table_staging_.data(), 0xFF, bytes);
     RAFTER_TRY(stream_.copy_to_device(tables_.data(), table_staging_.data(), bytes));
-    RAFTER_TRY(stream_.fill_zero(cache_.data(), cache_.size()));
+    for (device::GpuMemory& store : stores_) RAFTER_TRY(stream_.fill_zero(store.data(), store.size()));
   }
   RAFTER_TRY(stream_.synchronize_blocking());
   if (options_.capture) {
@@ -294,11 +302,14 @@ base::Status CudaExecutor::copy_input(const Bound& bound) {
   // Table entries that changed since their last copy.
   auto* staged = reinterpret_cast<int32_t*>(table_staging_.data());
   for (int32_t r = 0; r < host.rows; ++r) {
-    const int64_t row = host.sequences[r] * table_stride_;
     const auto bytes = static_cast<size_t>((host.visible_to[r] + kBlockPositions - 1) / kBlockPositions) * 4;
-    if (std::memcmp(staged + row, host.block_tables + row, bytes) == 0) continue;
-    std::memcpy(staged + row, host.block_tables + row, bytes);
-    RAFTER_TRY(stream_.copy_to_device(tables_.data() + row * 4, staged + row, bytes));
+    for (size_t kind = 0; kind < kv_.kinds(); ++kind) {
+      const int64_t row = static_cast<int64_t>(kind) * host.block_table_kind_stride +
+                          host.sequences[r] * host.block_table_stride;
+      if (std::memcmp(staged + row, host.block_tables + row, bytes) == 0) continue;
+      std::memcpy(staged + row, host.block_tables + row, bytes);
+      RAFTER_TRY(stream_.copy_to_device(tables_.data() + row * 4, staged + row, bytes));
+    }
   }
   return {};
 }

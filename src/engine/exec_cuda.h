@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "cache/block_store.h"
+#include "cache/kv_cache.h"
 #include "device/gpu.h"
 #include "device/host_memory.h"
 #include "engine/executor.h"
@@ -27,10 +27,10 @@ class CudaExecutor final : public Executor {
     int row_capacity = 1;
     bool capture = true;  // false: every launch on its own, as a check on the graph
   };
-  // Errors: unsupported (no CUDA here), out_of_memory. `store` outlives the executor, which serves its
+  // Errors: unsupported (no CUDA here), out_of_memory. `cache` outlives the executor, which serves its
   // copies.
-  static base::Result<std::unique_ptr<CudaExecutor>> create(const device::GpuInfo& gpu,
-                                                            cache::BlockStore& store, const Options& options);
+  static base::Result<std::unique_ptr<CudaExecutor>> create(const device::GpuInfo& gpu, cache::KvCache& cache,
+                                                            const Options& options);
   ~CudaExecutor() override;
 
   base::Result<std::unique_ptr<BoundPlan>> bind_plan(plan::Plan plan, const kernels::StepInput* input,
@@ -41,8 +41,8 @@ class CudaExecutor final : public Executor {
 
  private:
   class Bound;
-  CudaExecutor(cache::BlockStore& store, device::GpuInfo gpu, const Options& options)
-      : store_(store), gpu_(std::move(gpu)), options_(options) {}
+  CudaExecutor(cache::KvCache& cache, device::GpuInfo gpu, const Options& options)
+      : kv_(cache), gpu_(std::move(gpu)), options_(options) {}
   base::Status upload(const void* host, size_t bytes);
   base::Status upload_operands(const plan::Plan& plan);
   template <typename T>
@@ -55,13 +55,13 @@ class CudaExecutor final : public Executor {
   base::Status copy_input(const Bound& bound);
   base::Status run(Bound& bound);
 
-  cache::BlockStore& store_;
+  cache::KvCache& kv_;
   device::GpuInfo gpu_;
   Options options_;
   device::GpuStream stream_;
-  device::GpuMemory cache_, input_memory_, tables_;
+  std::vector<device::GpuMemory> stores_;  // by kind of layers
+  device::GpuMemory input_memory_, tables_;
   device::PinnedMemory input_staging_, table_staging_, logits_staging_;
-  int64_t table_stride_ = 0;
   std::map<const void*, device::GpuMemory> weights_;
   int64_t weight_bytes_ = 0;
   std::optional<base::Error> fault_;

@@ -55,7 +55,7 @@ struct AddressFiller {
   const plan::Op& op;
   const StepInput* input;
   const int32_t* rows;
-  const cache::BlockStore& store;
+  const cache::KvCache& kv;
   const cache::RecurrentStore* states;
   int64_t* experts_read;  // of this op
   const std::function<float*(plan::Value)>& buffer;
@@ -77,10 +77,10 @@ struct AddressFiller {
   void operator()(RopeAnglesArgs& a) const { a.input = input, a.out = out(); }
   void operator()(RopeArgs& a) const { a.rows = rows, a.x = in(0), a.angles = in(1), a.out = out(); }
   void operator()(KvAppendArgs& a) const {
-    a.input = input, a.k = in(0), a.v = in(1), a.cache = store.layer(op.cache_layer);
+    a.input = input, a.k = in(0), a.v = in(1), a.cache = kv.layer(op.cache_layer);
   }
   void operator()(AttentionArgs& a) const {
-    a.input = input, a.q = in(0), a.out = out(), a.cache = store.layer(op.cache_layer);
+    a.input = input, a.q = in(0), a.out = out(), a.cache = kv.layer(op.cache_layer);
   }
   void operator()(RowAttentionArgs& a) const {
     a.input = input, a.q = in(0), a.k = in(1), a.v = in(2), a.out = out();
@@ -96,7 +96,7 @@ struct AddressFiller {
     a.experts_read = experts_read;
   }
   void operator()(RopeAppendArgs& a) const {
-    a.input = input, a.cache = store.layer(op.cache_layer);
+    a.input = input, a.cache = kv.layer(op.cache_layer);
     a.q.rows = a.k.rows = rows;
     a.q.x = in(0), a.q.out = out(0), a.k.x = in(1), a.v = in(2);
     a.q.angles = a.k.angles = in(3);
@@ -118,9 +118,9 @@ struct AddressFiller {
 
 }  // namespace
 
-HostExecutor::HostExecutor(const KernelTable& table, base::WorkerTeam& team, const cache::BlockStore& store,
+HostExecutor::HostExecutor(const KernelTable& table, base::WorkerTeam& team, const cache::KvCache& cache,
                            const cache::RecurrentStore* states)
-    : table_(table), team_(team), store_(store), states_(states) {
+    : table_(table), team_(team), cache_(cache), states_(states) {
   for (int index = 0; index < team.size(); ++index)
     workers_.push_back(std::make_unique<TeamWorker>(index, team));
 }
@@ -159,7 +159,7 @@ base::Result<std::unique_ptr<HostExecutor::Bound>> HostExecutor::bind(plan::Plan
   plan::Plan& p = bound->plan_;
   for (plan::Op& op : p.ops) {  // before placement: scratch sizes depend on the cache's type
     if (auto* attention = std::get_if<AttentionArgs>(&op.args))
-      attention->cache = store_.layer(op.cache_layer);
+      attention->cache = cache_.layer(op.cache_layer);
     for (const tensor::NumberFormat& format : plan::weight_formats(op.args)) {
       if (table_.supports_format != nullptr && !table_.supports_format(format)) {
         return base::Error{base::ErrorCode::unsupported,
@@ -189,7 +189,7 @@ void HostExecutor::bind_op(Bound& bound, size_t index, const StepInput* input) {
   const bool on_wanted = p.info(op.outputs[0]).rows == plan::RowSpace::wanted;
   const std::function<float*(plan::Value)> buffer = [&](plan::Value value) { return bound.data(value); };
   const int32_t* rows = on_wanted ? &input->wanted_rows : &input->rows;
-  std::visit(AddressFiller{op, input, rows, store_, states_, &bound.experts_read_[index], buffer}, op.args);
+  std::visit(AddressFiller{op, input, rows, cache_, states_, &bound.experts_read_[index], buffer}, op.args);
 
   Bound::Step& step = bound.steps_[index];
   step.barrier_before = p.barrier_before[index];

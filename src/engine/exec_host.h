@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "base/worker_team.h"
-#include "cache/block_store.h"
+#include "cache/kv_cache.h"
 #include "cache/recurrent_store.h"
 #include "device/host_memory.h"
 #include "engine/executor.h"
@@ -21,9 +21,9 @@ namespace rafter::engine {
 
 class HostExecutor final : public Executor {
  public:
-  // Keys and values live in `store`, recurrent states in `states` (null: the plan has none). All outlive the
+  // Keys and values live in `cache`, recurrent states in `states` (null: the plan has none). All outlive the
   // executor.
-  HostExecutor(const kernels::KernelTable& table, base::WorkerTeam& team, const cache::BlockStore& store,
+  HostExecutor(const kernels::KernelTable& table, base::WorkerTeam& team, const cache::KvCache& cache,
                const cache::RecurrentStore* states = nullptr);
   ~HostExecutor() override;
 
@@ -79,7 +79,7 @@ class HostExecutor final : public Executor {
 
   const kernels::KernelTable& table_;
   base::WorkerTeam& team_;
-  const cache::BlockStore& store_;
+  const cache::KvCache& cache_;
   const cache::RecurrentStore* states_;
   std::vector<std::unique_ptr<TeamWorker>> workers_;
   device::HostMemory scratch_;  // shared first, then one part per worker

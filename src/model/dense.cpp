@@ -68,9 +68,10 @@ class DenseModel final : public Model {
   const ModelInfo& info() const override { return info_; }
 
   std::vector<CacheLayer> cache_layers() const override {
-    return std::vector<CacheLayer>(
-        static_cast<size_t>(config_.layers),
-        {static_cast<int32_t>(config_.kv_heads), static_cast<int32_t>(config_.head_dim)});
+    std::vector<CacheLayer> layers;
+    for (const LayerWeights& layer : layers_)
+      layers.push_back({layer.attention.kv_heads, layer.attention.head_dim, layer.attention.window});
+    return layers;
   }
 
   void emit(Emitter& e) const override {

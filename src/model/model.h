@@ -34,6 +34,7 @@ struct ModelInfo {
 struct CacheLayer {
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
+  int64_t window = 0;  // positions that a row sees, its own included; 0: all
 };
 
 class Model {

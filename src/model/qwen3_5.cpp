@@ -95,7 +95,7 @@ class HybridModel final : public Model {
     const DenseConfig& c = config_.dense;
     const auto count = std::count(config_.attends.begin(), config_.attends.end(), true);
     return std::vector<CacheLayer>(static_cast<size_t>(count),
-                                   {static_cast<int32_t>(c.kv_heads), static_cast<int32_t>(c.head_dim)});
+                                   {static_cast<int32_t>(c.kv_heads), static_cast<int32_t>(c.head_dim), 0});
   }
 
   std::vector<RecurrentShape> state_layers() const override {

@@ -27,11 +27,14 @@ std::vector<float> run_layer(const OracleCase& oracle_case, const OracleValues& 
 
   std::vector<cache::LayerShape> shapes;
   for (const model::CacheLayer& layer : model->cache_layers())
-    shapes.push_back({layer.kv_heads, layer.head_dim});
-  cache::BlockStore store = cache::BlockStore::create(shapes, tensor::DType::f32, 4).value();
+    shapes.push_back({layer.kv_heads, layer.head_dim, layer.window});
+  cache::KvCacheOptions cache_options{tensor::DType::f32, 1, 256, 64, 1 << 28};
+  cache::KvCache cache = cache::KvCache::create(shapes, cache_options).value();
+  const int32_t sequence = cache.create_sequence().value();
+  EXPECT_TRUE(cache.extend(sequence, rows).ok());
   base::WorkerTeam team(2);
   cache::RecurrentStore states = cache::RecurrentStore::create(model->state_layers(), 1, 0).value();
-  engine::HostExecutor executor(run.table, team, store, &states);
+  engine::HostExecutor executor(run.table, team, cache, &states);
 
   plan::EmitOptions options;
   options.capacity = 64;
@@ -44,15 +47,17 @@ std::vector<float> run_layer(const OracleCase& oracle_case, const OracleValues& 
   plan::Plan plan = std::move(emitter).take();
   if (run.fuse) plan::fuse(plan);
 
-  std::vector<int32_t> positions(rows), zeros(rows, 0), visible_to(rows), table = {0, 1, 2, 3};
+  std::vector<int32_t> positions(rows), zeros(rows, 0), visible_to(rows);
   for (int32_t i = 0; i < rows; ++i) positions[i] = i, visible_to[i] = i + 1;
   kernels::StepInput input;
   input.rows = rows;
   input.positions = positions.data();
   input.sequences = input.visible_from = zeros.data();
   input.visible_to = visible_to.data();
-  input.block_tables = table.data();
-  input.block_table_stride = 4;
+  input.tokens = values.tokens.data();
+  input.block_tables = cache.tables();
+  input.block_table_stride = cache.stride();
+  input.block_table_kind_stride = cache.kind_stride();
 
   std::vector<int32_t> indices(rows);
   for (int32_t i = 0; i < rows; ++i) indices[i] = i;

@@ -18,7 +18,7 @@ class BlockTablesTest : public ::testing::Test {
 
   BlockTablesTest()
       : store_(BlockStore::create({{1, 8}}, tensor::DType::f32, kBlocks).value()),
-        tables_(BlockTables::create(&store_, kSequences, kMaxPositions).value()) {}
+        tables_(BlockTables::create(&store_, {kSequences, kMaxPositions}).value()) {}
 
   float& slot(int32_t sequence, int64_t position) {
     const kernels::KvLayer layer = store_.layer(0);

@@ -69,7 +69,7 @@ void locate_split(const CacheAttention& job, int64_t kv_head, int64_t b, int64_t
                   SplitSource* source) {
   const KvLayer& cache = job.args.cache;
   const StepInput& input = job.input();
-  const int32_t* table = input.block_tables + input.sequences[b] * input.block_table_stride;
+  const int32_t* table = block_table(input, cache, b);
   const int64_t start = split * kSplit;
   const LocalRange range = intersect({visible.from - start, visible.to - start}, {0, kSplit});
   source->from = range.from;

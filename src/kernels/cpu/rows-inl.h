@@ -110,7 +110,7 @@ void rope(const RopeArgs& args, Worker& worker) {
 // Offset in bytes, from cache.keys or cache.values, of row b's slot of one kv head.
 int64_t slot_offset(const StepInput& input, const KvLayer& cache, int64_t b, int64_t kv_head) {
   const int64_t position = input.positions[b];
-  const int32_t* table = input.block_tables + input.sequences[b] * input.block_table_stride;
+  const int32_t* table = block_table(input, cache, b);
   return table[position / kBlockPositions] * cache.block_stride +
          cache.offset(kv_head, position % kBlockPositions);
 }

@@ -2,7 +2,8 @@
 //
 // A cache block holds kBlockPositions positions of one sequence. Per layer it is laid out
 // [kv_head][position][head_dim], keys and values apart. Position p of a sequence is slot p % 64 of block
-// block_tables[sequence][p / 64].
+// block_table(…)[p / 64]. Layers that keep different positions (all of them, or a window's) are of different
+// kinds, each with blocks and tables of its own.
 #pragma once
 
 #include "kernels/op/step.h"
@@ -19,6 +20,7 @@ struct KvLayer {
   tensor::DType type = tensor::DType::bf16;  // bf16 or f32
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
+  int32_t kind = 0;  // whose block tables it reads
 
   int64_t element_bytes() const { return tensor::dtype_bytes(type); }
   // Offset of [kv_head][slot][0] inside a block, in bytes.
@@ -26,6 +28,13 @@ struct KvLayer {
     return (kv_head * kBlockPositions + slot) * head_dim * element_bytes();
   }
 };
+
+// The block ids of row b's sequence. Always inline: see Worker::claim.
+[[gnu::always_inline]] inline const int32_t* block_table(const StepInput& input, const KvLayer& cache,
+                                                         int64_t b) {
+  return input.block_tables + cache.kind * input.block_table_kind_stride +
+         input.sequences[b] * input.block_table_stride;
+}
 
 // Appends each row's key and value at its position. Rounds to the cache's type (nearest, ties to even).
 struct KvAppendArgs {

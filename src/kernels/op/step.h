@@ -25,8 +25,10 @@ struct StepInput {
   const int32_t* visible_from = nullptr;  // [B] the row sees positions visible_from ≤ p < visible_to …
   const int32_t* visible_to = nullptr;    // [B] … of its own sequence (a layer's window narrows it further)
   const int32_t* wanted = nullptr;        // [wanted_rows] indices into the rows, ascending
-  const int32_t* block_tables = nullptr;  // [sequences, block_table_stride] cache block ids
+  // Cache block ids, a table per sequence for every kind of layers (KvLayer::kind).
+  const int32_t* block_tables = nullptr;  // [kinds, sequences, block_table_stride]
   int64_t block_table_stride = 0;
+  int64_t block_table_kind_stride = 0;  // from one kind's tables to the next's; any if there is one kind
   const RecurrentInput* recurrent = nullptr;  // the rows by sequence; null: the plan has no recurrent layers
 };
 

@@ -66,7 +66,7 @@ void attention(const AttentionArgs& args, Worker& worker) {
   std::vector<float> expanded(cache.head_dim);
   for (int64_t b = 0; b < input.rows; ++b) {
     const int64_t from = first_visible(input, b, args.window);
-    const int32_t* table = input.block_tables + input.sequences[b] * input.block_table_stride;
+    const int32_t* table = block_table(input, cache, b);
     const auto read = [&](const std::byte* plane, int64_t i, int64_t kv_head) {
       const int64_t position = from + i;
       const int64_t block = table[position / kBlockPositions] * cache.block_stride;

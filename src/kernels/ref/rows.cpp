@@ -81,7 +81,7 @@ void kv_append(const KvAppendArgs& args, Worker& worker) {
   };
   for (int64_t b = 0; b < input.rows; ++b) {
     const int64_t position = input.positions[b];
-    const int32_t* table = input.block_tables + input.sequences[b] * input.block_table_stride;
+    const int32_t* table = block_table(input, cache, b);
     const int64_t block = table[position / kBlockPositions] * cache.block_stride;
     for (int64_t h = 0; h < cache.kv_heads; ++h) {
       const int64_t offset = block + cache.offset(h, position % kBlockPositions);
