@@ -1,6 +1,7 @@
 """Sanity checks of the oracle itself: each raises CheckFailed with what it saw and what it expected."""
 
 import expand
+import gemma
 import gguf
 import gguf_checkpoint
 import k_quants
@@ -166,6 +167,8 @@ def check_encoders() -> None:
 
 def check_frequencies(fixture, model) -> None:
     """transformers' RoPE frequencies and scale against the formulas, in fp64."""
+    if gemma.is_gemma(fixture.config):
+        return _check_gemma_frequencies(fixture, model)
     rope, width = fixture.rope, fixture.rotated_dims
     pairs = np.arange(width // 2)
     expected = rope["rope_theta"] ** (-2.0 * pairs / width)
@@ -196,6 +199,16 @@ def check_frequencies(fixture, model) -> None:
     require(
         abs(scaling - magnitude) < 1e-6, f"{fixture.name}: RoPE magnitude {scaling}, expected {magnitude}"
     )
+
+
+def _check_gemma_frequencies(fixture, model) -> None:
+    rotary = model.model.rotary_emb
+    for kind, expected in gemma.expected_frequencies(fixture.config).items():
+        own = getattr(rotary, f"{kind}_inv_freq", None)
+        own = (rotary.inv_freq if own is None else own).double().numpy()
+        require(own.shape == expected.shape, f"{fixture.name}: {len(own)} frequencies, expected {len(expected)}")
+        error = np.abs(own - expected).max() / np.abs(expected).max()
+        require(error < 1e-6, f"{fixture.name}: {kind} frequencies differ by {error:.1e} from the formula")
 
 
 def check_expanded(name: str, format_of, weights: dict, originals: dict) -> None:

@@ -6,6 +6,7 @@ Quantised weights are fp32(code) · fp32(scale) + fp32(bias), never a library's 
 import json
 from pathlib import Path
 
+import gemma
 import gguf
 import gguf_checkpoint
 import numpy as np
@@ -53,7 +54,8 @@ def affine(words: np.ndarray, scales: np.ndarray, biases: np.ndarray, bits: int,
 
 def read_folder(folder: Path) -> dict:
     tensors = safetensors_file.read_folder(folder)
-    quantization = json.loads((folder / "config.json").read_text()).get("quantization", {})
+    config = json.loads((folder / "config.json").read_text())
+    quantization = config.get("quantization", {})
     weights = {}
     for name, tensor in tensors.items():
         path, part = name.rsplit(".", 1)
@@ -82,22 +84,32 @@ def read_folder(folder: Path) -> dict:
             weights.update(unstack_experts(at, role.removesuffix("_proj"), value))
         else:
             weights[name] = value
+    if gemma.is_gemma(config):
+        return gemma.from_folder(weights, config.get("text_config", config))
     return qwen3_5.from_folder(weights)
+
+
+def _gguf_values(reader: gguf.GGUFReader) -> dict:
+    """GGUF name → fp32, but for the RoPE's frequencies."""
+    values = {}
+    for tensor in reader.tensors:
+        if not tensor.name.startswith("rope_f"):
+            value = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+            values[tensor.name] = value.reshape([int(size) for size in reversed(tensor.shape)])
+    return values
 
 
 def read_gguf(path: Path) -> dict:
     reader = gguf.GGUFReader(path)
     arch = reader.fields["general.architecture"].contents()
+    if arch.startswith("gemma"):
+        return gemma.from_gguf(_gguf_values(reader), arch, int(reader.fields[f"{arch}.block_count"].contents()))
     heads = int(reader.fields[f"{arch}.attention.head_count"].contents())
     kv_heads = int(reader.fields[f"{arch}.attention.head_count_kv"].contents())
     sizes = qwen3_5.read_gguf_config(reader) if arch == "qwen35" else {}
     weights = {}
-    for tensor in reader.tensors:
-        if tensor.name.startswith("rope_f"):
-            continue
-        name = gguf_checkpoint.hf_name(tensor.name, arch)
-        value = gguf.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
-        value = value.reshape([int(size) for size in reversed(tensor.shape)])
+    for stored, value in _gguf_values(reader).items():
+        name = gguf_checkpoint.hf_name(stored, arch)
         permuted = gguf_checkpoint.permuted_heads(name, arch, heads, kv_heads)
         if value.ndim == 3:
             at, role = name.removesuffix("_proj.weight").split(".experts.")

@@ -1,6 +1,6 @@
 """The tiny models: what each config holds and in which formats it is written.
 
-Together they exercise every quirk of the llama, qwen2, qwen3, qwen3_moe, phi3 and smollm3 families: grouped heads, a query width that
+Together they exercise every quirk of the llama, qwen2, qwen3, qwen3_moe, phi3, smollm3 and gemma families: grouped heads, a query width that
 is not the model width, biases, tied and untied heads, a missing tie key, every RoPE scaling in scope, both
 spellings of the RoPE keys, mixed bit widths, several groups, sharded files and data at odd offsets.
 """
@@ -43,9 +43,10 @@ class MlxVariant:
 
     def format_of(self, name: str) -> str:
         """The format of one matrix, by the name of its weight; experts lie in one stack."""
-        if not self.overrides and name.endswith((".mlp.gate.weight", ".mlp.shared_expert_gate.weight")):
+        if not self.overrides and name.endswith((".mlp.gate.weight", ".mlp.shared_expert_gate.weight", ".router.proj.weight")):
             return "mlx8"  # mlx-lm's own choice for routers
-        own = self.parameters_of(re.sub(r"\.experts\.\d+\.", ".switch_mlp.", name.removesuffix(".weight")))
+        stack = ".switch_mlp." if ".mlp." in name else ".experts.switch_glu."
+        own = self.parameters_of(re.sub(r"\.experts\.\d+\.", stack, name.removesuffix(".weight")))
         return self.dtype if own is None else self._format(own["bits"], own["mode"])
 
     @property
@@ -147,6 +148,9 @@ class Fixture:
 
 def _config(model_type, hidden, layers, heads, kv_heads, intermediate, **more):
     architecture = {
+        "gemma2": "Gemma2",
+        "gemma3_text": "Gemma3",
+        "gemma4_text": "Gemma4",
         "llama": "Llama",
         "mistral": "Mistral",
         "phi3": "Phi3",
@@ -246,6 +250,54 @@ def _hybrid_overrides(*layers: int) -> dict:
         paths += [f"{at}.linear_attn.{part}" for part in ("in_proj_qkv", "in_proj_z", "in_proj_a", "out_proj")]
         paths += [f"{at}.self_attn.{part}_proj" for part in "qkvo"]
     return dict.fromkeys(paths, 8)
+
+def _gemma_config(model_type, hidden, layers, intermediate, **more):
+    config = _config(model_type, hidden, layers, 4, 2, intermediate, hidden_activation="gelu_pytorch_tanh", **more)
+    del config["hidden_act"]
+    return config
+
+
+def _gemma4_config(hidden, types, intermediate, window, **more):
+    """`types`: a letter per layer, s(liding) or f(ull)."""
+    defaults = {
+        "num_global_key_value_heads": None,
+        "global_head_dim": 64,
+        "attention_k_eq_v": False,
+        "num_kv_shared_layers": 0,
+        "hidden_size_per_layer_input": 0,
+        "vocab_size_per_layer_input": VOCABULARY,
+        "use_double_wide_mlp": False,
+        "enable_moe_block": False,
+        "head_dim": 32,
+        "tie_word_embeddings": True,
+    }
+    return _gemma_config(
+        "gemma4_text",
+        hidden,
+        len(types),
+        intermediate,
+        **{**defaults, **more},
+        sliding_window=window,
+        final_logit_softcapping=5.0,
+        layer_types=[{"s": "sliding_attention", "f": "full_attention"}[kind] for kind in types],
+        rope_parameters={
+            "full_attention": {"rope_type": "proportional", "rope_theta": 1e5, "partial_rotary_factor": 0.25},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e3},
+        },
+    )
+
+
+def _gemma_overrides(*layers: int) -> dict:
+    """8 bits for the tied embedding, what feeds all layers, and every matrix of these layers."""
+    paths = ["model.embed_tokens", "model.embed_tokens_per_layer", "model.per_layer_model_projection"]
+    for layer in layers:
+        at = f"model.layers.{layer}"
+        paths += [f"{at}.self_attn.{part}_proj" for part in "qkvo"]
+        paths += [f"{at}.mlp.{part}_proj" for part in ("gate", "up", "down")]
+        paths += [f"{at}.experts.switch_glu.{part}_proj" for part in ("gate", "up", "down")]
+        paths += [f"{at}.per_layer_input_gate", f"{at}.per_layer_projection"]
+    return dict.fromkeys(paths, 8)
+
 
 LLAMA3_SCALING = {
     "rope_type": "llama3",
@@ -600,5 +652,134 @@ FIXTURES = (
         pre="qwen2",
         mlx=(MlxVariant(4, 32), MlxVariant(8, 32)),
         in_gguf=False,
+    ),
+    Fixture(  # alternating windows, which mlx-lm does not have; a scale and caps that bite
+        name="gemma2-tiny",
+        config=_gemma_config(
+            "gemma2",
+            96,
+            4,
+            128,
+            head_dim=32,
+            query_pre_attn_scalar=48,
+            attn_logit_softcapping=5.0,
+            final_logit_softcapping=5.0,
+            sliding_window=8,
+            rope_theta=10000.0,
+        ),
+        tied=True,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 32)),
+        in_gguf=False,
+        steps=120,
+    ),
+    Fixture(
+        name="gemma2-full",
+        config=_gemma_config(
+            "gemma2",
+            64,
+            2,
+            128,
+            head_dim=32,
+            query_pre_attn_scalar=32,
+            attn_logit_softcapping=8.0,
+            final_logit_softcapping=10.0,
+            sliding_window=512,
+            rope_theta=1000.0,
+        ),
+        tied=True,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 32), MlxVariant(4, 32, overrides=_gemma_overrides(0))),
+        hf=("fp32", "bf16"),
+    ),
+    Fixture(
+        name="gemma3-tiny",
+        config=_gemma_config(
+            "gemma3_text",
+            64,
+            7,
+            128,
+            head_dim=32,
+            query_pre_attn_scalar=32,
+            sliding_window=8,
+            sliding_window_pattern=6,
+            rope_theta=100000.0,
+            rope_local_base_freq=10000.0,
+            rope_scaling={"rope_type": "linear", "factor": 8.0},
+        ),
+        tied=True,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 32), MlxVariant(4, 32, overrides=_gemma_overrides(0, 6))),
+    ),
+    Fixture(  # beyond a split of 256 positions; new spellings; the language part of a model that sees images
+        name="gemma3-wrapped",
+        config=_gemma_config(
+            "gemma3_text",
+            64,
+            6,
+            160,
+            head_dim=64,
+            query_pre_attn_scalar=40,
+            sliding_window=32,
+            sliding_window_pattern=3,
+            layer_types=(["sliding_attention"] * 2 + ["full_attention"]) * 2,
+            rope_parameters={
+                "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 50000.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0},
+            },
+        ),
+        tied=True,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 32)),
+        layout="sharded",
+        in_gguf=False,
+        hf=("fp32", "bf16"),
+        steps=280,
+        wrapped=True,
+    ),
+    Fixture(  # as E2B and E4B: per-layer inputs, layers that share keys and values, a wider feed-forward there
+        name="gemma4-e",
+        config=_gemma4_config(
+            96,
+            "ssfssf",
+            128,
+            8,
+            hidden_size_per_layer_input=32,
+            num_kv_shared_layers=2,
+            use_double_wide_mlp=True,
+        ),
+        tied=True,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 32), MlxVariant(4, 32, overrides=_gemma_overrides(0, 5))),
+    ),
+    Fixture(  # as 12B and 31B: values that are the keys of full layers, fewer heads there
+        name="gemma4-dense",
+        config=_gemma4_config(64, "sssf", 160, 32, attention_k_eq_v=True, num_global_key_value_heads=1),
+        tied=True,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 32), MlxVariant(4, 32, overrides=_gemma_overrides(0, 3))),
+        layout="sharded",
+        steps=190,
+        wrapped=True,
+    ),
+    Fixture(  # as 26B-A4B: experts beside a dense feed-forward
+        name="gemma4-moe",
+        config=_gemma4_config(
+            64,
+            "sssf",
+            96,
+            16,
+            attention_k_eq_v=True,
+            num_global_key_value_heads=2,
+            enable_moe_block=True,
+            num_experts=8,
+            top_k_experts=2,
+            moe_intermediate_size=64,
+        ),
+        tied=True,
+        pre="qwen2",
+        mlx=(MlxVariant(4, 32), MlxVariant(8, 32), MlxVariant(4, 32, overrides=_gemma_overrides(0, 3))),
+        hf=("fp32", "bf16"),
+        gguf=("F32", "F16", "Q8_0"),
     ),
 )

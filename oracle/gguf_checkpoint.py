@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import gemma
 import gguf
 import k_quants
 import numpy as np
@@ -133,6 +134,8 @@ def encode(values: np.ndarray, kind: str) -> np.ndarray:
 
 
 def _add_config(writer: gguf.GGUFWriter, fixture: Fixture) -> None:
+    if gemma.is_gemma(fixture.config):
+        return gemma.add_gguf_config(writer, fixture.config, fixture.name)
     config, rope = fixture.config, fixture.rope
     writer.add_name(fixture.name)
     writer.add_block_count(config["num_hidden_layers"])
@@ -197,6 +200,13 @@ def write(
     writer = gguf.GGUFWriter(path, arch)
     _add_config(writer, fixture)
     _add_tokenizer(writer, fixture, tokenizer, merges, template)
+    if gemma.is_gemma(fixture.config):
+        for stored, value in gemma.to_gguf(weights, fixture.config).items():
+            if value.ndim == 1:
+                writer.add_tensor(stored, value)
+            else:
+                writer.add_tensor(stored, encode(value, kind), raw_dtype=gguf.GGMLQuantizationType[kind])
+        weights = {}
     for name, value in stack_experts(weights, "{}.experts.{}_proj.weight").items():
         heads = permuted_heads(name, arch, fixture.config["num_attention_heads"], fixture.kv_heads)
         value = permute(value, heads) if heads else value

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import gemma
 import qwen3_5
 import safetensors_file
 import torch
@@ -40,7 +41,10 @@ def with_dtype(config: dict, dtype: str) -> dict:
 def write(folder: Path, fixture: Fixture, weights: dict, dtype: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     config = with_dtype(fixture.config, dtype)
-    if fixture.wrapped:
+    if gemma.is_gemma(config):
+        weights = gemma.to_folder(weights, config, fixture.wrapped)
+        config = gemma.wrapper_config(config) if fixture.wrapped else config
+    elif fixture.wrapped:
         config = qwen3_5.wrapper_config(config)
         weights = qwen3_5.wrap(weights, fixture.config["hidden_size"])
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")

@@ -5,6 +5,7 @@ import io
 import json
 from pathlib import Path
 
+import gemma
 import hf_checkpoint
 import mlx.core as mx
 import numpy as np
@@ -25,6 +26,8 @@ def _mlx_config(fixture: Fixture) -> dict:
     """The config in the spelling that mlx-lm's dense families read, nothing left to a default."""
     if qwen3_5.is_hybrid(fixture.config):  # one class for dense and mixture
         return {**fixture.config, "model_type": "qwen3_5", "tie_word_embeddings": fixture.tied}
+    if gemma.is_gemma(fixture.config):
+        return gemma.mlx_config(fixture.config, fixture.wrapped)
     config = {key: value for key, value in fixture.config.items() if key != "rope_parameters"}
     rope = fixture.rope
     config["rope_theta"] = rope.pop("rope_theta")
@@ -36,9 +39,13 @@ def _mlx_config(fixture: Fixture) -> dict:
 def _build(fixture: Fixture, weights: dict, dtype: str):
     model_class, args_class = _get_classes(_mlx_config(fixture))
     model = model_class(args_class.from_dict(_mlx_config(fixture)))
-    weights = stack_experts(weights, "{}.switch_mlp.{}_proj.weight")
+    is_gemma = gemma.is_gemma(fixture.config)
+    stack = "{}.experts.switch_glu.{}_proj.weight" if is_gemma else "{}.switch_mlp.{}_proj.weight"
+    weights = stack_experts(weights, stack)
+    if is_gemma:
+        weights = {gemma.mlx_name(name, fixture.wrapped): value for name, value in weights.items()}
     arrays = {name: mx.array(value).astype(DTYPES[dtype]) for name, value in weights.items()}
-    if qwen3_5.is_hybrid(fixture.config):
+    if hasattr(model, "sanitize") and (is_gemma or qwen3_5.is_hybrid(fixture.config)):
         arrays = model.sanitize(arrays)
     model.load_weights(list(arrays.items()), strict=True)
     mx.eval(model.parameters())
@@ -58,6 +65,8 @@ def write_quantised(folder: Path, fixture: Fixture, weights: dict, variant: MlxV
     config = hf_checkpoint.with_dtype(fixture.config, variant.dtype)
     if qwen3_5.is_hybrid(config):
         config = qwen3_5.wrapper_config(config)
+    elif fixture.wrapped:
+        config = gemma.wrapper_config(config)
     with contextlib.redirect_stdout(io.StringIO()):
         model, config = quantize_model(
             model,

@@ -9,6 +9,12 @@ import weights as fixture_weights
 from fixtures import Fixture
 from transformers import (
     DynamicCache,
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    Gemma4ForCausalLM,
+    Gemma4TextConfig,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
@@ -30,6 +36,9 @@ from transformers import (
 )
 
 CLASSES = {
+    "gemma2": (Gemma2Config, Gemma2ForCausalLM),
+    "gemma3_text": (Gemma3TextConfig, Gemma3ForCausalLM),
+    "gemma4_text": (Gemma4TextConfig, Gemma4ForCausalLM),
     "llama": (LlamaConfig, LlamaForCausalLM),
     "mistral": (MistralConfig, MistralForCausalLM),
     "phi3": (Phi3Config, Phi3ForCausalLM),
@@ -87,10 +96,20 @@ def forward(model, tokens: np.ndarray):
 @torch.inference_mode()
 def router_margins(model, tokens: np.ndarray) -> np.ndarray:
     """By how much each token's last chosen expert beats the first one left out, least over the layers, fp32 [T]."""
-    output = model(torch.from_numpy(tokens.astype(np.int64))[None], use_cache=False, output_router_logits=True)
-    chosen = model.config.num_experts_per_tok
+    recorded, hooks = [], []
+    chosen = getattr(model.config, "top_k_experts", None)
+    if chosen is None:
+        chosen = model.config.num_experts_per_tok
+        output = model(torch.from_numpy(tokens.astype(np.int64))[None], use_cache=False, output_router_logits=True)
+        recorded = output.router_logits
+    else:  # Gemma 4 records probabilities
+        for layer in model.model.layers:
+            hooks.append(layer.router.proj.register_forward_hook(lambda *call: recorded.append(call[-1])))
+        model(torch.from_numpy(tokens.astype(np.int64))[None], use_cache=False)
+    for hook in hooks:
+        hook.remove()
     margins = []
-    for logits in output.router_logits:
+    for logits in recorded:
         best = logits.reshape(len(tokens), -1).sort(dim=-1, descending=True).values
         margins.append(best[:, chosen - 1] - best[:, chosen])
     return torch.stack(margins).min(dim=0).values.float().numpy()

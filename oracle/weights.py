@@ -8,6 +8,7 @@ uniform in [0.5, 1.5] and biases are N(0, 0.1), so that an offset, a missing bia
 import re
 import zlib
 
+import gemma
 import numpy as np
 import qwen3_5
 from fixtures import Fixture
@@ -20,6 +21,8 @@ def seed_of(name: str) -> int:
 def matrix_shapes(fixture: Fixture) -> dict:
     """Module path → (outputs, inputs, gain, has a bias)."""
     config = fixture.config
+    if gemma.is_gemma(config):
+        return gemma.matrix_shapes(config)
     hidden, inner = config["hidden_size"], config.get("intermediate_size")
     queries = config["num_attention_heads"] * fixture.head_dim
     keys = fixture.kv_heads * fixture.head_dim
@@ -99,7 +102,9 @@ def random_weights(fixture: Fixture) -> dict:
         weights[f"{path}.weight"] = random.standard_normal((outputs, inputs)) * (gain / inputs**0.5)
         if has_bias:
             weights[f"{path}.bias"] = random.standard_normal(outputs) * 0.1
-    if qwen3_5.is_hybrid(fixture.config):
+    if gemma.is_gemma(fixture.config):
+        weights |= gemma.vectors(fixture.config, random)
+    elif qwen3_5.is_hybrid(fixture.config):
         weights["model.norm.weight"] = random.integers(-64, 64, fixture.config["hidden_size"]) / 128
         for layer in range(fixture.config["num_hidden_layers"]):
             weights |= qwen3_5.vectors(fixture.config, layer, random)
@@ -109,7 +114,7 @@ def random_weights(fixture: Fixture) -> dict:
     return {name: value.astype(np.float32) for name, value in weights.items()}
 
 
-EXPERT = re.compile(r"^(.*\.mlp)\.experts\.(\d+)\.(gate|up|down)_proj\.weight$")
+EXPERT = re.compile(r"^(.*)\.experts\.(\d+)\.(gate|up|down)_proj\.weight$")
 
 
 def stack_experts(weights: dict, name: str) -> dict:
