@@ -240,8 +240,7 @@ base::Status Engine::Impl::create_states() {
 base::Status Engine::Impl::create_executor() {
   if (options.executor == ExecutorKind::cuda) {
     executor_name = fmt::format("cuda {}", gpu.name);
-    RAFTER_ASSIGN(executor, CudaExecutor::create(
-                                gpu, kv, {options.max_sequences, options.row_capacity, options.capture}));
+    RAFTER_ASSIGN(executor, CudaExecutor::create(gpu, kv, {options.row_capacity, options.capture}));
     RAFTER_ASSIGN(last, bucket_for(1));
     return {};
   }

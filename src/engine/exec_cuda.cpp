@@ -160,8 +160,9 @@ base::Status CudaExecutor::refuse_unsupported(const plan::Plan& plan) const {
     if (const auto* attention = std::get_if<AttentionArgs>(&op.args); attention != nullptr && known) {
       AttentionArgs with_cache = *attention;
       with_cache.cache = kv_.layer(op.cache_layer);
-      known = table.supports_attention(with_cache);
+      known = attention->softcap == 0 && table.supports_attention(with_cache);
     }
+    if (const auto* norm = std::get_if<RmsNormArgs>(&op.args)) known = known && norm->weight != nullptr;
     if (!known) {
       return base::Error{base::ErrorCode::unsupported,
                          fmt::format("there is no CUDA kernel for {} ({})", plan::op_name(op.args), op.role),
@@ -226,7 +227,8 @@ base::Result<std::unique_ptr<BoundPlan>> CudaExecutor::bind_plan(plan::Plan plan
   const CudaKernels& table = *cuda_kernels();
   plan::expand(plan, [&](const plan::Op& op) {
     const auto* matmul = std::get_if<MatmulArgs>(&op.args);
-    return matmul == nullptr || table.fuses_matmul(*matmul);
+    if (matmul == nullptr) return !std::holds_alternative<RmsNormArgs>(op.args);
+    return matmul->epilogue != MatmulEpilogue::geglu && table.fuses_matmul(*matmul);
   });
   RAFTER_TRY(refuse_unsupported(plan));
   RAFTER_TRY(upload_operands(plan));

@@ -23,7 +23,6 @@ namespace rafter::engine {
 class CudaExecutor final : public Executor {
  public:
   struct Options {
-    int max_sequences = 1;
     int row_capacity = 1;
     bool capture = true;  // false: every launch on its own, as a check on the graph
   };

@@ -28,7 +28,9 @@ size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
 struct KernelOf {
   const KernelTable& table;
   auto operator()(const EmbedArgs&) const { return table.embed; }
-  auto operator()(const RmsNormArgs&) const { return table.rms_norm; }
+  auto operator()(const RmsNormArgs& args) const {
+    return args.adds_residual ? table.fused_rms_norm : table.rms_norm;
+  }
   auto operator()(const RopeAnglesArgs&) const { return table.rope_angles; }
   auto operator()(const RopeArgs&) const { return table.rope; }
   auto operator()(const KvAppendArgs&) const { return table.kv_append; }
@@ -47,6 +49,9 @@ struct KernelOf {
   auto operator()(const GatedRmsNormArgs&) const { return table.gated_rms_norm; }
   auto operator()(const SplitGateArgs&) const { return table.split_gate; }
   auto operator()(const SigmoidGateArgs&) const { return table.sigmoid_gate; }
+  auto operator()(const GegluArgs&) const { return table.geglu; }
+  auto operator()(const ScaleArgs&) const { return table.scale; }
+  auto operator()(const SoftcapArgs&) const { return table.softcap; }
 };
 
 // Fills in addresses: `in(i)` and `out(i)` are the buffers of the op's i-th input and output (the order is in
@@ -67,11 +72,14 @@ struct AddressFiller {
   float* out(size_t i = 0) const { return buffer(op.outputs[i]); }
 
   void operator()(EmbedArgs& a) const { a.input = input, a.out = out(); }
-  void operator()(RmsNormArgs& a) const { a.rows = rows, a.x = in(0), a.out = out(); }
+  void operator()(RmsNormArgs& a) const {
+    a.rows = rows, a.x = in(0), a.out = out();
+    if (a.adds_residual) a.residual = in(1);
+  }
   void operator()(MatmulArgs& a) const {
     a.rows = rows, a.x = in(0);
     if (a.epilogue == MatmulEpilogue::add) a.residual = in(1);
-    const int outputs = a.epilogue == MatmulEpilogue::swiglu ? 1 : a.segment_count;
+    const int outputs = is_gated(a.epilogue) ? 1 : a.segment_count;
     for (int s = 0; s < outputs; ++s) a.segments[s].out = out(static_cast<size_t>(s));
   }
   void operator()(RopeAnglesArgs& a) const { a.input = input, a.out = out(); }
@@ -114,6 +122,9 @@ struct AddressFiller {
   void operator()(GatedRmsNormArgs& a) const { a.rows = rows, a.x = in(0), a.gate = in(1), a.out = out(); }
   void operator()(SplitGateArgs& a) const { a.rows = rows, a.x = in(0), a.query = out(0), a.gate = out(1); }
   void operator()(SigmoidGateArgs& a) const { a.rows = rows, a.x = in(0), a.gate = in(1), a.out = out(); }
+  void operator()(GegluArgs& a) const { a.rows = rows, a.gate = in(0), a.up = in(1), a.out = out(); }
+  void operator()(ScaleArgs& a) const { a.rows = rows, a.x = in(0), a.out = out(); }
+  void operator()(SoftcapArgs& a) const { a.rows = rows, a.x = in(0), a.out = out(); }
 };
 
 }  // namespace
@@ -151,8 +162,9 @@ KernelTable::Scratch HostExecutor::scratch_of(const plan::Op& op, int64_t capaci
 base::Result<std::unique_ptr<HostExecutor::Bound>> HostExecutor::bind(plan::Plan plan, const StepInput* input,
                                                                       int64_t max_positions) {
   plan::expand(plan, [&](const plan::Op& op) {
-    return std::holds_alternative<MatmulArgs>(op.args) ? table_.fused_matmul != nullptr
-                                                       : table_.rope_append != nullptr;
+    if (std::holds_alternative<MatmulArgs>(op.args)) return table_.fused_matmul != nullptr;
+    if (std::holds_alternative<RmsNormArgs>(op.args)) return table_.fused_rms_norm != nullptr;
+    return table_.rope_append != nullptr;
   });
   auto bound = std::make_unique<Bound>();
   bound->plan_ = std::move(plan);

@@ -139,6 +139,22 @@ base::Result<std::vector<double>> Config::numbers(std::string_view key) const {
   return result;
 }
 
+base::Result<std::vector<int64_t>> Config::integers_per_layer(std::string_view key, int64_t layers) const {
+  if (!has(key) || !json_->object.at(std::string(key)).is_array()) {
+    RAFTER_ASSIGN(const int64_t value, integer(key));
+    return std::vector<int64_t>(static_cast<size_t>(layers), value);
+  }
+  RAFTER_ASSIGN(const std::vector<double> values, numbers(key));
+  std::vector<int64_t> result;
+  for (double value : values) {
+    if (value < 0 || value > 2147483647.0 || value != std::floor(value)) break;
+    result.push_back(static_cast<int64_t>(value));
+  }
+  if (static_cast<int64_t>(result.size()) == layers) return result;
+  return key_error(where_, key,
+                   fmt::format("expected {} integers from 0 to 2147483647, one per layer", layers));
+}
+
 base::Result<Config> Config::object(std::string_view key) const {
   Config inner;
   inner.where_ = fmt::format("{}: {}", where_, key);

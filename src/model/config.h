@@ -35,6 +35,8 @@ class Config {
   base::Result<std::string> string(std::string_view key, std::optional<std::string> fallback = {}) const;
   base::Result<std::vector<std::string>> strings(std::string_view key) const;  // empty when absent
   base::Result<std::vector<double>> numbers(std::string_view key) const;       // empty when absent
+  // One for each of `layers`: the integer under `key`, or the list's. As integer() else.
+  base::Result<std::vector<int64_t>> integers_per_layer(std::string_view key, int64_t layers) const;
   // The object under `key` as a Config of its own; an empty one when absent.
   base::Result<Config> object(std::string_view key) const;
 

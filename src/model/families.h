@@ -22,4 +22,11 @@ base::Result<std::shared_ptr<const Model>> load_smollm3(const format::Checkpoint
 base::Result<std::shared_ptr<const Model>> load_qwen3_5(const format::Checkpoint& checkpoint,
                                                         const Config& config);
 
+base::Result<std::shared_ptr<const Model>> load_gemma2(const format::Checkpoint& checkpoint,
+                                                       const Config& config);
+base::Result<std::shared_ptr<const Model>> load_gemma3(const format::Checkpoint& checkpoint,
+                                                       const Config& config);
+base::Result<std::shared_ptr<const Model>> load_gemma4(const format::Checkpoint& checkpoint,
+                                                       const Config& config);
+
 }  // namespace rafter::model

@@ -26,6 +26,17 @@ class Metadata {
     return text != nullptr ? std::optional(*text) : std::nullopt;
   }
 
+  // The list under the key, if it is one of integers or booleans.
+  std::optional<std::vector<int64_t>> list(const std::string& key) const {
+    const format::GgufValue* value = find(key);
+    const auto* stored = value != nullptr ? std::get_if<format::GgufArray>(&value->value) : nullptr;
+    constexpr uint64_t kMostLayers = 4096;
+    if (stored == nullptr || !stored->is_integer() || stored->count > kMostLayers) return std::nullopt;
+    std::vector<int64_t> values;
+    for (uint64_t i = 0; i < stored->count; ++i) values.push_back(stored->integer(i));
+    return values;
+  }
+
   // Any integer type whose value fits: writers differ. A list, one entry a layer, if all are the same.
   std::optional<int64_t> integer(const std::string& key) const {
     const format::GgufValue* value = find(key);
@@ -59,6 +70,40 @@ class Metadata {
 // A float32 of the file as the shortest decimal that names it, so that 1e-5f reads as 1e-05 and
 // not 9.99999974e-06.
 double shortest(double value) { return std::stod(fmt::format("{}", static_cast<float>(value))); }
+
+// Which layers slide, from a list or a period.
+void read_sliding_pattern(const Metadata& metadata, const std::string& key, nlohmann::json& config) {
+  if (const auto pattern = metadata.list(key)) {
+    nlohmann::json types = nlohmann::json::array();
+    for (int64_t slides : *pattern) types.push_back(slides != 0 ? "sliding_attention" : "full_attention");
+    config["layer_types"] = std::move(types);
+  } else if (const auto period = metadata.integer(key)) {
+    config["sliding_window_pattern"] = *period;
+  }
+}
+
+// Gemma 4's keys differ between its two kinds of layers: what has no suffix is that of the full ones.
+void read_gemma4(const Metadata& metadata, const std::string& prefix, nlohmann::json& config) {
+  config.erase("rotary_dims");
+  config["global_head_dim"] = config["head_dim"];
+  if (const auto length = metadata.integer(prefix + "attention.key_length_swa")) config["head_dim"] = *length;
+  config["num_kv_shared_layers"] = metadata.integer(prefix + "attention.shared_kv_layers").value_or(0);
+  config["hidden_size_per_layer_input"] =
+      metadata.integer(prefix + "embedding_length_per_layer_input").value_or(0);
+  for (const char* key : {"num_key_value_heads", "intermediate_size"}) {
+    const bool is_width = std::string(key) == "intermediate_size";
+    if (const auto list =
+            metadata.list(prefix + (is_width ? "feed_forward_length" : "attention.head_count_kv")))
+      config[key] = *list;
+  }
+  config["enable_moe_block"] = config.value("num_experts", 0) > 0;
+  if (config.contains("num_experts_per_tok")) config["top_k_experts"] = config["num_experts_per_tok"];
+  // Which pairs turn in full layers is in the tensor rope_freqs.
+  const double theta = metadata.number(prefix + "rope.freq_base_swa").value_or(10000.0);
+  config["rope_parameters"] = {
+      {"full_attention", {{"rope_type", "default"}, {"rope_theta", config["rope_theta"]}}},
+      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", shortest(theta)}}}};
+}
 
 }  // namespace
 
@@ -107,6 +152,8 @@ base::Result<std::string> gguf_config_json(const format::Checkpoint& checkpoint)
     const std::string name = *architecture + "." + key.gguf;
     if (auto value = metadata.integer(name)) {
       config[key.config] = *value;
+    } else if (*architecture == "gemma4" && metadata.list(name)) {
+      continue;  // read_gemma4 takes it
     } else if (key.required || metadata.find(name) != nullptr) {
       const format::GgufValue* stored = metadata.find(name);
       const bool list = stored != nullptr && std::holds_alternative<format::GgufArray>(stored->value);
@@ -153,6 +200,11 @@ base::Result<std::string> gguf_config_json(const format::Checkpoint& checkpoint)
     if (auto factor = metadata.number(scaling + "attn_factor")) rope["attention_factor"] = *factor;
     config["rope_scaling"] = rope;
   }
+  for (const char* cap : {"attn_logit_softcapping", "final_logit_softcapping"}) {
+    if (auto value = metadata.number(*architecture + "." + cap)) config[cap] = shortest(*value);
+  }
+  read_sliding_pattern(metadata, *architecture + ".attention.sliding_window_pattern", config);
+  if (*architecture == "gemma4") read_gemma4(metadata, *architecture + ".", config);
   return config.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

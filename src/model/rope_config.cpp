@@ -123,16 +123,26 @@ base::Result<RopeTable> make_rope(const Config& config, int64_t head_dim,
   RAFTER_ASSIGN(const double theta, new_style&& scaling.has("rope_theta")
                                         ? scaling.number("rope_theta")
                                         : config.number("rope_theta", default_theta));
+  return make_rope_table(config, scaling, theta, head_dim);
+}
+
+base::Result<RopeTable> make_rope_table(const Config& config, const Config& scaling, double theta,
+                                        int64_t head_dim) {
   RAFTER_ASSIGN(const double partial, scaling.has("partial_rotary_factor")
                                           ? scaling.number("partial_rotary_factor")
                                           : config.number("partial_rotary_factor", 1.0));
-  RAFTER_ASSIGN(const int64_t rotated,
+  RAFTER_ASSIGN(int64_t rotated,
                 config.integer("rotary_dims", static_cast<int64_t>(static_cast<double>(head_dim) *
                                                                    std::clamp(partial, -1.0, 2.0))));
   RAFTER_ASSIGN(const bool adjacent, config.boolean("rope_traditional", false));
   RAFTER_ASSIGN(const std::string old_name, scaling.string("type", std::string("default")));
   RAFTER_ASSIGN(const std::string type, scaling.string("rope_type", old_name));
-  if (theta <= 0 || rotated < 2 || rotated % 2 != 0 || rotated > head_dim) {
+  // A part of the pairs turns, but they lie as far apart as if all did, and their frequencies are the
+  // whole's.
+  const bool is_proportional = type == "proportional";
+  const int64_t turning_pairs = rotated / 2;
+  if (is_proportional) rotated = head_dim;
+  if (theta <= 0 || turning_pairs < 1 || rotated < 2 || rotated % 2 != 0 || rotated > head_dim) {
     return Error{ErrorCode::invalid_data,
                  fmt::format("cannot rotate {} of {} dims with a base of {}", rotated, head_dim, theta),
                  config.where(), ""};
@@ -148,6 +158,15 @@ base::Result<RopeTable> make_rope(const Config& config, int64_t head_dim,
     table.frequencies.push_back(1.0f / std::pow(static_cast<float>(theta), exponent));
   }
 
+  if (is_proportional) {
+    RAFTER_ASSIGN(const double factor, scaling.number("factor", 1.0));
+    if (factor <= 0) return Error{ErrorCode::invalid_data, "factor must be positive", scaling.where(), ""};
+    for (int64_t i = 0; i < rotated / 2; ++i) {
+      float& frequency = table.frequencies[static_cast<size_t>(i)];
+      frequency = i < turning_pairs ? static_cast<float>(frequency / factor) : 0.0f;
+    }
+    return table;
+  }
   if (type == "default" || type == "none" || type == "mrope") return table;
   if (type == "linear") {
     RAFTER_ASSIGN(const double factor, scaling.number("factor"));
@@ -169,7 +188,7 @@ base::Result<RopeTable> make_rope(const Config& config, int64_t head_dim,
     return table;
   }
   return Error{ErrorCode::unsupported, fmt::format("rope scaling \"{}\" is not supported", type),
-               scaling.where(), "supported: default, linear, llama3, yarn, longrope"};
+               scaling.where(), "supported: default, linear, llama3, yarn, longrope, proportional"};
 }
 
 }  // namespace rafter::model

@@ -1,5 +1,5 @@
-// Rotary frequencies from a configuration: default, linear, llama3, yarn and longrope scaling, and GGUF's
-// rope_freqs and rope_factors tensors.
+// Rotary frequencies from a configuration: default, linear, llama3, yarn, longrope and proportional, and
+// GGUF's rope_freqs and rope_factors tensors.
 #pragma once
 
 #include <vector>
@@ -32,6 +32,12 @@ struct RopeTable {
   void set_longrope(const std::vector<double>& long_factors, const std::vector<double>& short_factors);
 };
 
+// From the keys of `scaling` (type or rope_type, and what that type has), over the whole model's `config`.
+// Errors: unsupported (a scaling type without an implementation, by name), invalid_data.
+base::Result<RopeTable> make_rope_table(const Config& config, const Config& scaling, double theta,
+                                        int64_t head_dim);
+
+// The same with the keys where most configs have them, the same for all layers.
 // `default_theta`: the family's base when the config names none (no value: the key is required).
 // Errors: unsupported (a scaling type without an implementation, by name), invalid_data.
 base::Result<RopeTable> make_rope(const Config& config, int64_t head_dim,

@@ -106,6 +106,13 @@ KeysValues Emitter::append_keys_values(std::string_view role, Value k, Value v, 
   return {append(role, args, {k, v}, RowSpace::step, 0, cache_layer), {}, {}, cache_layer};
 }
 
+KeysValues Emitter::keys_values_input(std::string_view name, const AttentionShape& shape,
+                                      int32_t cache_layer) {
+  if (options_.use_cache) return {input(name, 0), {}, {}, cache_layer};
+  const int64_t width = int64_t{shape.kv_heads} * shape.head_dim;
+  return {{}, input(fmt::format("{}.k", name), width), input(fmt::format("{}.v", name), width), -1};
+}
+
 Value Emitter::attention(std::string_view role, Value q, const KeysValues& cache,
                          const AttentionShape& shape) {
   const int64_t width = int64_t{shape.heads} * shape.head_dim;
@@ -116,12 +123,14 @@ Value Emitter::attention(std::string_view role, Value q, const KeysValues& cache
     args.head_dim = shape.head_dim;
     args.window = shape.window;
     args.scale = shape.scale;
+    args.softcap = shape.softcap;
     return append(role, args, {q, cache.k, cache.v}, RowSpace::step, width);
   }
   AttentionArgs args;
   args.heads = shape.heads;
   args.window = shape.window;
   args.scale = shape.scale;
+  args.softcap = shape.softcap;
   args.cache.kv_heads = shape.kv_heads;
   args.cache.head_dim = shape.head_dim;
   return append(role, args, {q, cache.token}, RowSpace::step, width, cache.cache_layer);
@@ -207,6 +216,33 @@ Value Emitter::swiglu(std::string_view role, Value gate, Value up) {
   SwigluArgs args;
   args.width = info.width;
   return append(role, args, {gate, up}, info.rows, info.width);
+}
+
+Value Emitter::geglu(std::string_view role, Value gate, Value up, int64_t up_offset) {
+  const ValueInfo info = plan_.info(gate);
+  GegluArgs args;
+  args.width = info.width;
+  args.up_stride = plan_.info(up).width;
+  args.up_offset = up_offset;
+  RAFTER_CHECK(up_offset >= 0 && up_offset + args.width <= args.up_stride, "{}: {} columns from {} of {}",
+               role, args.width, up_offset, args.up_stride);
+  return append(role, args, {gate, up}, info.rows, info.width);
+}
+
+Value Emitter::scale(std::string_view role, Value x, float factor) {
+  const ValueInfo info = plan_.info(x);
+  ScaleArgs args;
+  args.width = info.width;
+  args.factor = factor;
+  return append(role, args, {x}, info.rows, info.width);
+}
+
+Value Emitter::softcap(std::string_view role, Value x, float cap) {
+  const ValueInfo info = plan_.info(x);
+  SoftcapArgs args;
+  args.width = info.width;
+  args.cap = cap;
+  return append(role, args, {x}, info.rows, info.width);
 }
 
 Value Emitter::add(std::string_view role, Value a, Value b) {

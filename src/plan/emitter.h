@@ -59,6 +59,7 @@ struct AttentionShape {
   int32_t head_dim = 0;
   int32_t window = 0;  // 0: none
   float scale = 0;
+  float softcap = 0;  // of the scores; 0: none
 };
 
 // The values that a delta-net layer's convolution makes of its input.
@@ -84,6 +85,7 @@ class Emitter {
   void set_layer(int32_t layer) { layer_ = layer; }
 
   Value embed(std::string_view role, const tensor::MatrixView& table, float scale = 1.0f);
+  // A null weight is 1 everywhere.
   Value rms_norm(std::string_view role, Value x, const float* weight, float epsilon);
   // A norm of each of `heads` groups of the row, the weight [width / heads] shared.
   Value rms_norm_per_head(std::string_view role, Value x, int32_t heads, const float* weight, float epsilon);
@@ -94,6 +96,8 @@ class Emitter {
   Value rope(std::string_view role, Value x, int32_t heads, const Rope& rope, Value angles);
   KeysValues append_keys_values(std::string_view role, Value k, Value v, const AttentionShape& shape,
                                 int32_t cache_layer);
+  // Those that a layer outside this plan appended, for a layer emitted alone that shares them.
+  KeysValues keys_values_input(std::string_view name, const AttentionShape& shape, int32_t cache_layer);
   Value attention(std::string_view role, Value q, const KeysValues& cache, const AttentionShape& shape);
   // Delta-net layers keep their state in layer `state_layer` of the states. `weight` is [taps, channels].
   QueriesKeysValues short_convolution(std::string_view role, Value x, const float* weight,
@@ -111,6 +115,10 @@ class Emitter {
   // `gate` is as wide as x, or one value per row.
   Value sigmoid_gate(std::string_view role, Value x, Value gate);
   Value swiglu(std::string_view role, Value gate, Value up);
+  // `up` is as wide as gate, or gate's width is taken of its columns from up_offset on.
+  Value geglu(std::string_view role, Value gate, Value up, int64_t up_offset = 0);
+  Value scale(std::string_view role, Value x, float factor);
+  Value softcap(std::string_view role, Value x, float cap);
   Value add(std::string_view role, Value a, Value b);
   // Routes from the router's logits [B, E]; what `experts` takes with the input that goes through them.
   Value router(std::string_view role, Value logits, const RouterShape& shape);

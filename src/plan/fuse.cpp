@@ -96,7 +96,8 @@ void fuse_rope_append(Rewriter& r) {
     const Value k = r.op(i).inputs[0], v = r.op(i).inputs[1], token = r.op(i).outputs[0];
     auto k_rope = r.producer(k);
     const std::vector<size_t> readers = r.readers(token);
-    if (!k_rope || r.args<RopeArgs>(*k_rope) == nullptr || !r.private_to_one_reader(k) || readers.size() != 1)
+    // Of several readers (layers that share these keys and values) the first is this layer's own.
+    if (!k_rope || r.args<RopeArgs>(*k_rope) == nullptr || !r.private_to_one_reader(k) || readers.empty())
       continue;
     if (r.args<AttentionArgs>(readers[0]) == nullptr) continue;
     const Value q = r.op(readers[0]).inputs[0];
@@ -138,16 +139,17 @@ void merge_matmuls_of_one_input(Rewriter& r) {
   }
 }
 
-void fuse_swiglu(Rewriter& r) {
+void fuse_gated_activation(Rewriter& r) {
   for (size_t i = 0; i < r.size(); ++i) {
-    if (r.args<SwigluArgs>(i) == nullptr) continue;
+    const bool is_geglu = r.args<GegluArgs>(i) != nullptr;
+    if (!is_geglu && r.args<SwigluArgs>(i) == nullptr) continue;
     const Value gate = r.op(i).inputs[0], up = r.op(i).inputs[1];
     auto source = r.producer(gate);
     auto* matmul = source ? r.args<MatmulArgs>(*source) : nullptr;
     if (matmul == nullptr || r.op(*source).outputs != std::vector<Value>{gate, up}) continue;
     if (!r.private_to_one_reader(gate) || !r.private_to_one_reader(up)) continue;
     MatmulArgs args = *matmul;
-    args.epilogue = MatmulEpilogue::swiglu;
+    args.epilogue = is_geglu ? MatmulEpilogue::geglu : MatmulEpilogue::swiglu;
     Op fused = without_composition(r.op(*source));
     fused.args = args;
     fused.outputs = r.op(i).outputs;
@@ -162,7 +164,8 @@ void fuse_norm(Rewriter& r) {
     const Value x = r.op(i).inputs[0];
     auto source = r.producer(x);
     auto* norm = source ? r.args<RmsNormArgs>(*source) : nullptr;
-    if (norm == nullptr || norm->groups != 1 || !r.private_to_one_reader(x)) continue;
+    if (norm == nullptr || norm->groups != 1 || norm->weight == nullptr || !r.private_to_one_reader(x))
+      continue;
     MatmulArgs args = *matmul;
     args.norm_weight = norm->weight;
     args.norm_epsilon = norm->epsilon;
@@ -192,6 +195,35 @@ void fuse_residual_add(Rewriter& r) {
   }
 }
 
+// residual + norm, and a scale of the sum if there is one.
+void fuse_norm_residual(Rewriter& r) {
+  for (size_t i = 0; i < r.size(); ++i) {
+    if (r.args<AddArgs>(i) == nullptr) continue;
+    const Value residual = r.op(i).inputs[0], normed = r.op(i).inputs[1];
+    auto source = r.producer(normed);
+    auto* norm = source ? r.args<RmsNormArgs>(*source) : nullptr;
+    if (norm == nullptr || norm->groups != 1 || norm->weight == nullptr || residual == normed) continue;
+    if (!r.private_to_one_reader(normed)) continue;
+    Op fused = without_composition(r.op(i));
+    RmsNormArgs args = *norm;
+    args.adds_residual = true;
+    fused.inputs = {r.op(*source).inputs[0], residual};
+    std::vector<size_t> parts = {*source, i};
+    size_t at = i;
+    if (const Value sum = r.op(i).outputs[0]; r.private_to_one_reader(sum)) {
+      const size_t reader = r.readers(sum)[0];
+      if (const auto* scale = r.args<ScaleArgs>(reader)) {
+        args.scale = scale->factor;
+        fused.outputs = r.op(reader).outputs;
+        parts.push_back(reader);
+        at = reader;
+      }
+    }
+    fused.args = args;
+    r.replace(at, std::move(fused), std::move(parts));
+  }
+}
+
 }  // namespace
 
 bool is_fused(const Op& op) { return !op.composition.empty(); }
@@ -200,9 +232,10 @@ void fuse(Plan& plan) {
   Rewriter rewriter(plan);
   fuse_rope_append(rewriter);
   merge_matmuls_of_one_input(rewriter);
-  fuse_swiglu(rewriter);
+  fuse_gated_activation(rewriter);
   fuse_norm(rewriter);
   fuse_residual_add(rewriter);
+  fuse_norm_residual(rewriter);
   rewriter.finish();
 }
 

@@ -11,9 +11,10 @@ namespace rafter::plan {
 // Replaces, where every intermediate value has no other reader and is not tapped:
 //   rope(q), rope(k), kv_append          → rope_append
 //   matmuls of one input                 → one matmul of several segments
-//   matmul(gate, up), swiglu             → matmul with the swiglu epilogue
+//   matmul(gate, up), swiglu or geglu    → matmul with that epilogue
 //   rms_norm, matmul                     → matmul with the norm prologue
 //   matmul, add                          → matmul with the add epilogue
+//   rms_norm, add [, scale]              → rms_norm that adds a residual
 void fuse(Plan& plan);
 
 // Replaces each fused op that `keep` refuses by its composition.

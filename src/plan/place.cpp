@@ -20,7 +20,8 @@ int overwritable_input(const OpArgs& args) {
       std::holds_alternative<SwigluArgs>(args) || std::holds_alternative<AddArgs>(args) ||
       std::holds_alternative<ExpertsArgs>(args) || std::holds_alternative<RopeAppendArgs>(args) ||
       std::holds_alternative<L2NormArgs>(args) || std::holds_alternative<GatedRmsNormArgs>(args) ||
-      std::holds_alternative<SigmoidGateArgs>(args)) {
+      std::holds_alternative<SigmoidGateArgs>(args) || std::holds_alternative<GegluArgs>(args) ||
+      std::holds_alternative<ScaleArgs>(args) || std::holds_alternative<SoftcapArgs>(args)) {
     return 0;
   }
   const auto* matmul = std::get_if<MatmulArgs>(&args);

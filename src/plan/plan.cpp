@@ -29,6 +29,9 @@ struct NameOf {
   const char* operator()(const GatedRmsNormArgs&) const { return "gated_rms_norm"; }
   const char* operator()(const SplitGateArgs&) const { return "split_gate"; }
   const char* operator()(const SigmoidGateArgs&) const { return "sigmoid_gate"; }
+  const char* operator()(const GegluArgs&) const { return "geglu"; }
+  const char* operator()(const ScaleArgs&) const { return "scale"; }
+  const char* operator()(const SoftcapArgs&) const { return "softcap"; }
 };
 
 }  // namespace

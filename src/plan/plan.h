@@ -49,12 +49,13 @@ using OpArgs =
                  kernels::SwigluArgs, kernels::AddArgs, kernels::SelectRowsArgs, kernels::RouterArgs,
                  kernels::ExpertsArgs, kernels::RopeAppendArgs, kernels::ShortConvolutionArgs,
                  kernels::L2NormArgs, kernels::DeltaGatesArgs, kernels::GatedDeltaArgs,
-                 kernels::GatedRmsNormArgs, kernels::SplitGateArgs, kernels::SigmoidGateArgs>;
+                 kernels::GatedRmsNormArgs, kernels::SplitGateArgs, kernels::SigmoidGateArgs,
+                 kernels::GegluArgs, kernels::ScaleArgs, kernels::SoftcapArgs>;
 
 // Inputs and outputs stand in this order:
 //   embed         –                          → out
-//   rms_norm      x                          → out
-//   matmul        x [, residual]             → one per segment (swiglu: one)
+//   rms_norm      x [, residual]             → out
+//   matmul        x [, residual]             → one per segment (gated: one)
 //   rope_angles   –                          → angles
 //   rope          x, angles                  → out
 //   kv_append     k, v                       → token
@@ -73,6 +74,9 @@ using OpArgs =
 //   gated_rms_norm x, gate                   → out
 //   split_gate    x                          → query, gate
 //   sigmoid_gate  x, gate                    → out
+//   geglu         gate, up                   → out
+//   scale         x                          → out
+//   softcap       x                          → out
 struct Op {
   std::string role;    // "attn_norm", "q_proj"; fused ops join their parts with '+'
   int32_t layer = -1;  // −1 outside the layers

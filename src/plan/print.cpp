@@ -72,6 +72,9 @@ std::string shape_of(const Plan& plan, const Op& op, int64_t rows) {
       return fmt::format("2x[{},{},{}]", rows, a.heads, a.width);
     }
     std::string operator()(const SigmoidGateArgs& a) const { return fmt::format("[{},{}]", rows, a.width); }
+    std::string operator()(const GegluArgs& a) const { return fmt::format("[{},{}]", rows, a.width); }
+    std::string operator()(const ScaleArgs& a) const { return fmt::format("[{},{}]", rows, a.width); }
+    std::string operator()(const SoftcapArgs& a) const { return fmt::format("[{},{}]", rows, a.width); }
   };
   return std::visit(Shape{plan, op, rows}, op.args);
 }

@@ -26,13 +26,15 @@ struct Problem {
   int32_t heads = 0;
   int32_t window = 0;
   float scale = 0;
+  float softcap = 0;
   std::vector<float> queries;  // [any, heads · head_dim], row by Row::query
 
   int64_t width() const { return int64_t{heads} * cache->layer().head_dim; }
 };
 
-inline Problem make_problem(const TestCache& cache, int32_t heads, int32_t window = 0) {
-  Problem problem{&cache, heads, window, 1.0f / std::sqrt(static_cast<float>(cache.layer().head_dim)), {}};
+inline Problem make_problem(const TestCache& cache, int32_t heads, int32_t window = 0, float softcap = 0) {
+  const float scale = 1.0f / std::sqrt(static_cast<float>(cache.layer().head_dim));
+  Problem problem{&cache, heads, window, scale, softcap, {}};
   problem.queries = random_values(64 * problem.width(), 21, 1.5f);
   return problem;
 }
@@ -50,8 +52,8 @@ inline std::vector<float> run_attention(const KernelTable& kernels, TestTeam& te
   }
   const StepInput input = step.input();
   GuardedBuffer<float> out((count + 2) * width);
-  const AttentionArgs args{&input,   problem.heads, problem.window, problem.scale, problem.cache->layer(),
-                           q.data(), out.data()};
+  const AttentionArgs args{&input,          problem.heads,          problem.window, problem.scale,
+                           problem.softcap, problem.cache->layer(), q.data(),       out.data()};
   team.set_scratch(kernels.attention_scratch(args, count, max_positions));
   team.run(kernels.attention, args);
   EXPECT_EQ(out.damage(), "");
@@ -91,7 +93,7 @@ inline std::vector<float> run_row_attention(const KernelTable& kernels, TestTeam
   GuardedBuffer<float> out(count * width);
   team.run(kernels.row_attention,
            RowAttentionArgs{&input, problem.heads, layer.kv_heads, layer.head_dim, problem.window,
-                            problem.scale, q.data(), k.data(), v.data(), out.data()});
+                            problem.scale, problem.softcap, q.data(), k.data(), v.data(), out.data()});
   EXPECT_EQ(out.damage(), "");
   return {out.data(), out.data() + count * width};
 }

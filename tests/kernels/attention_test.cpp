@@ -66,6 +66,25 @@ class Attention : public ::testing::TestWithParam<base::CpuTier> {
 INSTANTIATE_TEST_SUITE_P(Tiers, Attention, ::testing::ValuesIn(base::supported_tiers()),
                          [](const auto& tier) { return base::cpu_tier_name(tier.param); });
 
+TEST_P(Attention, SoftCap) {
+  for (tensor::DType type : {tensor::DType::bf16, tensor::DType::f32}) {
+    TestCache cache(type, 2, 64, {700});
+    cache.set_length(0, 700);
+    for (float cap : {0.5f, 5.0f, 50.0f}) {
+      for (int window : {0, 100}) {
+        const Problem problem = make_problem(cache, 6, window, cap);
+        std::vector<Row> rows;
+        for (int i = 0; i < 9; ++i) rows.push_back({0, 508 + i, 0, 509 + i, i});
+        ASSERT_NO_FATAL_FAILURE(check_step(problem, rows, fmt::format("cap {}, window {}", cap, window)));
+        const std::vector<float> out = run_row_attention(table(), two_, problem, rows);
+        const std::vector<float> expected = run_row_attention(reference_kernels(), one_, problem, rows);
+        const double bound = attention_bound(problem, rows[8]);
+        ASSERT_TRUE(compare_values(out, expected, bound).ok);
+      }
+    }
+  }
+}
+
 // The cache grows under one and the same arguments, as a bound step sees it: nothing beyond the length is
 // ever written, and it is NaN.
 TEST_P(Attention, EveryLength) {

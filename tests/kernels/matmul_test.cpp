@@ -262,16 +262,23 @@ TEST_P(FusedMatmul, GateAndUp) {
     const std::vector<float> up = plain(gate_up_[1], rows, input, nullptr);
     std::vector<float> expected(gate.size()), out(gate.size());
     TestTeam one(1);
-    one.run(table_.swiglu, SwigluArgs{&rows, gate_up_[0].rows, gate.data(), up.data(), expected.data()});
-    MatmulArgs args = norm_args(&rows);
-    args.epilogue = MatmulEpilogue::swiglu;
-    args.segment_count = 2;
-    args.segments[0] = {gate_up_[0].view(), nullptr, out.data()};
-    args.segments[1] = {gate_up_[1].view(), nullptr, nullptr};
-    for (int threads : {1, 2}) {
-      run(args, threads);
-      const Verdict verdict = compare_bits(out, expected);
-      EXPECT_TRUE(verdict.ok) << "rows " << rows << ": " << verdict.message;
+    const int64_t width = gate_up_[0].rows;
+    for (MatmulEpilogue epilogue : {MatmulEpilogue::swiglu, MatmulEpilogue::geglu}) {
+      if (epilogue == MatmulEpilogue::swiglu) {
+        one.run(table_.swiglu, SwigluArgs{&rows, width, gate.data(), up.data(), expected.data()});
+      } else {
+        one.run(table_.geglu, GegluArgs{&rows, width, width, 0, gate.data(), up.data(), expected.data()});
+      }
+      MatmulArgs args = norm_args(&rows);
+      args.epilogue = epilogue;
+      args.segment_count = 2;
+      args.segments[0] = {gate_up_[0].view(), nullptr, out.data()};
+      args.segments[1] = {gate_up_[1].view(), nullptr, nullptr};
+      for (int threads : {1, 2}) {
+        run(args, threads);
+        const Verdict verdict = compare_bits(out, expected);
+        EXPECT_TRUE(verdict.ok) << "rows " << rows << ": " << verdict.message;
+      }
     }
   }
 }

@@ -101,6 +101,121 @@ TEST_P(RowKernels, RmsNorm) {
   }
 }
 
+TEST_P(RowKernels, RmsNormWithoutAWeight) {
+  for (int64_t width : kWidths) {
+    const std::vector<float> data = random_values(37 * 2 * width, 2, 3);
+    const Op op = [&](const KernelTable& kernels, TestTeam& team, const std::vector<int>& rows) {
+      const int32_t count = static_cast<int32_t>(rows.size());
+      const std::vector<float> x = gather(data, rows, 2 * width);
+      return run_guarded(count, 2 * width, [&](float* out) {
+        team.run(kernels.rms_norm, RmsNormArgs{&count, 2, width, 1e-5f, nullptr, x.data(), out});
+      });
+    };
+    for (int rows : {1, 5, 37}) {
+      check(op, rows, 2 * width, [&](std::span<const float> row) {
+        return rounding_bound(l2_norm(row), 1) + rounding_bound(1, width) * l2_norm(row);
+      });
+    }
+  }
+}
+
+TEST_P(RowKernels, FusedRmsNormEqualsTheUnfusedOps) {
+  for (int64_t width : kWidths) {
+    const std::vector<float> weight = random_values(width, 1), x = random_values(37 * width, 2, 3);
+    const std::vector<float> residual = random_values(37 * width, 12);
+    for (float factor : {1.0f, 0.7f}) {
+      for (int32_t rows : kRowCounts) {
+        std::vector<float> expected(rows * width);
+        one_.run(table().rms_norm,
+                 RmsNormArgs{&rows, 1, width, 1e-6f, weight.data(), x.data(), expected.data()});
+        one_.run(table().add, AddArgs{&rows, width, residual.data(), expected.data(), expected.data()});
+        one_.run(table().scale, ScaleArgs{&rows, width, factor, expected.data(), expected.data()});
+        for (bool in_place : {false, true}) {
+          const std::vector<float> fused = run_guarded(rows, width, [&](float* out) {
+            if (in_place) std::copy_n(residual.begin(), rows * width, out);
+            two_.run(table().fused_rms_norm, RmsNormArgs{&rows, 1, width, 1e-6f, weight.data(), x.data(), out,
+                                                         true, factor, in_place ? out : residual.data()});
+          });
+          const Verdict same = compare_bits(fused, expected);
+          ASSERT_TRUE(same.ok) << same.message << " (rows " << rows << ", width " << width << ")";
+        }
+      }
+    }
+  }
+}
+
+TEST_P(RowKernels, Geglu) {
+  for (int64_t width : kWidths) {
+    const int64_t stride = 3 * width + 5;
+    std::vector<float> gates = random_values(37 * width, 3, 4), ups = random_values(37 * stride, 4);
+    const float extremes[] = {0.0f, -0.0f, 9.9f, -9.9f, 120.0f, -120.0f, 1e-30f, -1e4f};
+    for (size_t i = 0; i < gates.size() && i < std::size(extremes); ++i) gates[i] = extremes[i];
+    for (float& up : ups) up = std::abs(up) < 1e-2f ? 1.0f : up;
+    for (int64_t offset : {int64_t{0}, width, 2 * width + 5}) {
+      for (bool in_place : {false, true}) {
+        const Op op = [&](const KernelTable& kernels, TestTeam& team, const std::vector<int>& rows) {
+          const int32_t count = static_cast<int32_t>(rows.size());
+          const std::vector<float> gate = gather(gates, rows, width), up = gather(ups, rows, stride);
+          return run_guarded(count, width, [&](float* out) {
+            if (in_place) std::copy(gate.begin(), gate.end(), out);
+            team.run(kernels.geglu,
+                     GegluArgs{&count, width, stride, offset, in_place ? out : gate.data(), up.data(), out});
+          });
+        };
+        for (int rows : {1, 2, 5, 37}) {
+          // Where the exponent 2u is large, its rounding counts 2u-fold: 90 times at most, where |gelu| <
+          // 1e-7.
+          check(op, rows, width, [](std::span<const float> row) { return 16 * kUlp * l2_norm(row) + 1e-11; });
+        }
+      }
+    }
+  }
+}
+
+TEST_P(RowKernels, ScaleAndSoftcap) {
+  for (int64_t width : kWidths) {
+    const std::vector<float> data = random_values(37 * width, 5, 20);
+    for (bool in_place : {false, true}) {
+      const auto op_of = [&](const auto& run) -> Op {
+        return [&, run](const KernelTable& kernels, TestTeam& team, const std::vector<int>& rows) {
+          const int32_t count = static_cast<int32_t>(rows.size());
+          const std::vector<float> x = gather(data, rows, width);
+          return run_guarded(count, width, [&](float* out) {
+            if (in_place) std::copy(x.begin(), x.end(), out);
+            run(kernels, team, count, in_place ? out : x.data(), out);
+          });
+        };
+      };
+      const Op scale =
+          op_of([&](const KernelTable& kernels, TestTeam& team, const int32_t& count, const float* x,
+                    float* out) { team.run(kernels.scale, ScaleArgs{&count, width, 0.7f, x, out}); });
+      const Op softcap =
+          op_of([&](const KernelTable& kernels, TestTeam& team, const int32_t& count, const float* x,
+                    float* out) { team.run(kernels.softcap, SoftcapArgs{&count, width, 30.0f, x, out}); });
+      for (int rows : kRowCounts) {
+        check(scale, rows, width, [](std::span<const float>) { return 0.0; });
+        check(softcap, rows, width, [](std::span<const float>) { return 4 * kUlp * 30; });
+      }
+    }
+  }
+}
+
+TEST_P(RowKernels, SoftcapIsAccurateAtEveryMagnitude) {
+  std::vector<float> x = {0.0f, -0.0f, 1e-30f, -1e-38f, 1e30f, -1e30f};
+  for (float value = -400; value < 400; value += 0.0137f) x.push_back(value);
+  std::vector<float> expected(x.size()), actual(x.size());
+  const int32_t count = 1;
+  const int64_t width = static_cast<int64_t>(x.size());
+  one_.run(reference_kernels().softcap, SoftcapArgs{&count, width, 30.0f, x.data(), expected.data()});
+  one_.run(table().softcap, SoftcapArgs{&count, width, 30.0f, x.data(), actual.data()});
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_LE(std::abs(actual[i] - expected[i]), 5 * kUlp * std::abs(expected[i]) + 30 * 0x1p-149) << x[i];
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const int64_t one = 1;
+  one_.run(table().softcap, SoftcapArgs{&count, one, 30.0f, &nan, actual.data()});
+  EXPECT_TRUE(std::isnan(actual[0]));
+}
+
 TEST_P(RowKernels, Swiglu) {
   for (int64_t width : kWidths) {
     std::vector<float> gates = random_values(37 * width, 3, 4), ups = random_values(37 * width, 4);

@@ -19,7 +19,7 @@ using engine::Engine;
 using engine::EngineOptions;
 using engine::Row;
 
-// One checkpoint per number format, over all three families.
+// One checkpoint per number format, and every family.
 const char* const kCases[] = {"llama-a/hf-bf16",
                               "qwen2-tiny/hf-fp16",
                               "qwen3-256/mlx4-g64",
@@ -35,7 +35,14 @@ const char* const kCases[] = {"llama-a/hf-bf16",
                               "smollm3/hf-bf16",
                               "qwen3_5-tiny/mlx4-g32",
                               "qwen3_5-wrapped/hf-bf16",
-                              "qwen3_5-moe/mlx8-g32"};
+                              "qwen3_5-moe/mlx8-g32",
+                              "gemma2-tiny/mlx4-g32",
+                              "gemma3-tiny/gguf-q4_0",
+                              "gemma3-wrapped/hf-bf16",
+                              "gemma4-e/mlx-mixed-g32",
+                              "gemma4-e/gguf-q8_0",
+                              "gemma4-dense/mlx4-g32",
+                              "gemma4-moe/mlx8-g32"};
 
 class OrderTest : public ::testing::TestWithParam<const char*> {
  protected:

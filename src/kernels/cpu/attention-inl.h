@@ -105,7 +105,7 @@ void attend_tile_split(const CacheAttention& job, int64_t kv_head, const Attenti
   }
   SplitSource source;
   locate_split(job, kv_head, row, split, tile.visible, &source);
-  attend_split(job.tile, tile.queries, source, job.args.scale);
+  attend_split(job.tile, tile.queries, source, job.args.scale, job.args.softcap);
 }
 
 void attend_tile(const CacheAttention& job, int64_t kv_head, const AttentionTile& tile) {
@@ -239,7 +239,7 @@ void attend_row(const RowAttentionArgs& args, int64_t b, int64_t kv_head, int64_
     for (int64_t p = source.to; p % kKeyTile != 0; ++p) source.keys[p] = source.keys[0];
     for (int64_t p = source.to; p < kSplit + kFetchAhead; ++p) source.values[p] = source.values[0];
     for (int64_t i = 0; i < heads; ++i) tile.from[i] = 0, tile.to[i] = static_cast<int32_t>(source.to);
-    attend_split(tile, heads, source, args.scale);
+    attend_split(tile, heads, source, args.scale, args.softcap);
     for (int64_t i = 0; i < heads; ++i) {
       merge_split(merged[i], tile.largest[i], tile.totals[i], tile.sums + i * head_dim, head_dim);
     }

@@ -1,6 +1,6 @@
 // Softmax attention of a few queries over one split: scores, weights, weighted values. Each is one loop
 // order, whatever the tile:
-//   score     q·k over d ascending, one chain per position; then the scale
+//   score     q·k over d ascending, one chain per position; then the scale, then the soft cap
 //   sum       weights by lane (position modulo the vector) ascending, lanes folded in halves
 //   values    over positions ascending, one chain per d
 // so a query's result is the same in any tile. Positions are local to the split. A query never touches the
@@ -11,6 +11,7 @@
 #pragma once
 
 #include "kernels/cpu/attention_plan.h"
+#include "kernels/cpu/softcap_row-inl.h"
 #include "kernels/cpu/vector-inl.h"
 
 namespace rafter::kernels::RAFTER_TIER {
@@ -381,10 +382,13 @@ void add_split(const TileMemory& tile, int64_t queries, const SplitSource& sourc
 
 // Fills tile.largest, tile.totals and tile.sums for the queries with positions in this split. Expects
 // tile.packed, tile.from and tile.to (from ≥ to: no position here; its results are then undefined).
-void attend_split(const TileMemory& tile, int64_t queries, const SplitSource& source, float scale) {
+void attend_split(const TileMemory& tile, int64_t queries, const SplitSource& source, float scale,
+                  float softcap) {
   score_split(tile, queries, source, scale);
   for (int64_t i = 0; i < queries; ++i) {
     if (tile.from[i] >= tile.to[i]) continue;
+    float* seen = tile.scores + i * kSplit + tile.from[i];
+    if (softcap > 0) softcap_row(seen, tile.to[i] - tile.from[i], softcap, seen);
     weigh_positions(tile.scores + i * kSplit, tile.from[i], tile.to[i], tile.largest + i, tile.totals + i);
   }
   std::memset(tile.sums, 0, queries * source.head_dim * 4);

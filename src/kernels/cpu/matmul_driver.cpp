@@ -15,7 +15,7 @@ int64_t align64(int64_t bytes) { return (bytes + 63) & ~int64_t{63}; }
 // Everything about an op that does not depend on the live row count.
 struct Layout {
   int64_t columns = 0;   // K
-  int64_t outputs = 0;   // columns to claim, over all segments (swiglu: of gate)
+  int64_t outputs = 0;   // columns to claim, over all segments (gated: of gate)
   int64_t segments = 0;  // with an output of their own
   MatmulBody bodies[MatmulArgs::kMaxSegments];
   int64_t input_offset[MatmulArgs::kMaxSegments];  // of each segment's form of x inside a prepared row
@@ -23,8 +23,8 @@ struct Layout {
   int64_t input_stride = 0;                        // bytes of a prepared row, all forms
 
   Layout(const MatmulTier& tier, const MatmulArgs& args) : columns(args.columns) {
-    const bool swiglu = args.epilogue == MatmulEpilogue::swiglu;
-    segments = swiglu ? 1 : args.segment_count;
+    const bool gated = is_gated(args.epilogue);
+    segments = gated ? 1 : args.segment_count;
     for (int s = 0; s < args.segment_count; ++s) {
       const tensor::MatrixView& weight = args.segments[s].weight;
       RAFTER_CHECK(weight.columns == columns, "segment {} has {} columns, x {}", s, weight.columns, columns);
@@ -38,9 +38,9 @@ struct Layout {
       }
       if (!shares_input[s]) input_stride += bodies[s].input_bytes(columns);
     }
-    if (swiglu) {
+    if (gated) {
       RAFTER_CHECK(args.segment_count == 2 && args.segments[0].weight.rows == args.segments[1].weight.rows,
-                   "swiglu takes gate and up of one shape");
+                   "a gated activation takes gate and up of one shape");
     }
     RAFTER_CHECK(args.epilogue != MatmulEpilogue::add || args.segment_count == 1, "add takes one segment");
   }
@@ -104,10 +104,12 @@ struct Finish {
         case MatmulEpilogue::add:
           add(args.residual + r * stride + begin, row, width, out);
           break;
-        case MatmulEpilogue::swiglu: {
+        case MatmulEpilogue::swiglu:
+        case MatmulEpilogue::geglu: {
           float* up = sums_up + r * sums_stride;
           if (args.segments[1].bias != nullptr) add(up, args.segments[1].bias + begin, width, up);
-          tier.swiglu_row(row, up, width, out);
+          const bool is_silu = args.epilogue == MatmulEpilogue::swiglu;
+          (is_silu ? tier.swiglu_row : tier.geglu_row)(row, up, width, out);
           break;
         }
       }
@@ -173,7 +175,7 @@ void run_matmul(const MatmulTier& tier, const MatmulArgs& args, Worker& worker) 
       segment_start += width;
       if (from >= to) continue;
       multiply(s, from, to, sums);
-      if (args.epilogue == MatmulEpilogue::swiglu) multiply(1, from, to, sums_up);
+      if (is_gated(args.epilogue)) multiply(1, from, to, sums_up);
       finish(s, from, to - from);
     }
   }

@@ -47,10 +47,21 @@ inline float inverse_rms(const float* x, int64_t width, float epsilon) {
   return 1.0f / std::sqrt(sum / static_cast<float>(width) + epsilon);
 }
 
-// out[k] = (x[k] · inverse_rms) · weight[k]; out may be x.
+// out[k] = (x[k] · inverse_rms) · weight[k]; out may be x. A null weight is 1 everywhere.
 inline void norm_row(const float* x, const float* weight, int64_t width, float epsilon, float* out) {
   const float scale = inverse_rms(x, width, epsilon);
-  for (int64_t k = 0; k < width; ++k) out[k] = (x[k] * scale) * weight[k];
+  if (weight == nullptr) {
+    for (int64_t k = 0; k < width; ++k) out[k] = x[k] * scale;
+  } else {
+    for (int64_t k = 0; k < width; ++k) out[k] = (x[k] * scale) * weight[k];
+  }
+}
+
+// out[k] = factor · (residual[k] + norm_row(x)[k]); out may be x, or residual.
+inline void norm_add_row(const float* x, const float* weight, int64_t width, float epsilon,
+                         const float* residual, float factor, float* out) {
+  const float scale = inverse_rms(x, width, epsilon);
+  for (int64_t k = 0; k < width; ++k) out[k] = factor * (residual[k] + (x[k] * scale) * weight[k]);
 }
 
 }  // namespace rafter::kernels::RAFTER_TIER

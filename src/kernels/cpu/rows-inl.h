@@ -4,9 +4,11 @@
 // The including file defines RAFTER_TIER, the namespace of its tier.
 #pragma once
 
+#include "kernels/cpu/geglu_row-inl.h"
 #include "kernels/cpu/norm_row-inl.h"
 #include "kernels/cpu/router.h"
 #include "kernels/cpu/rows_common.h"
+#include "kernels/cpu/softcap_row-inl.h"
 #include "kernels/cpu/swiglu_row-inl.h"
 #include "kernels/cpu/vector-inl.h"
 #include "kernels/op/kernel_table.h"
@@ -26,6 +28,40 @@ void rms_norm(const RmsNormArgs& args, Worker& worker) {
       const int64_t offset = g * args.width;
       norm_row(args.x + offset, args.weight, args.width, args.epsilon, args.out + offset);
     }
+  }
+}
+
+void fused_rms_norm(const RmsNormArgs& args, Worker& worker) {
+  const int64_t total = int64_t{*args.rows} * args.groups;
+  for (int64_t begin, end; worker.claim(0, total, chunk_of(args.width), &begin, &end);) {
+    for (int64_t g = begin; g < end; ++g) {
+      const int64_t offset = g * args.width;
+      norm_add_row(args.x + offset, args.weight, args.width, args.epsilon, args.residual + offset, args.scale,
+                   args.out + offset);
+    }
+  }
+}
+
+void geglu(const GegluArgs& args, Worker& worker) {
+  for (int64_t begin, end; worker.claim(0, *args.rows, chunk_of(args.width), &begin, &end);) {
+    for (int64_t b = begin; b < end; ++b) {
+      geglu_row(args.gate + b * args.width, args.up + b * args.up_stride + args.up_offset, args.width,
+                args.out + b * args.width);
+    }
+  }
+}
+
+void scale(const ScaleArgs& args, Worker& worker) {
+  const int64_t total = *args.rows * args.width;
+  for (int64_t begin, end; worker.claim(0, total, kChunkElements, &begin, &end);) {
+    for (int64_t i = begin; i < end; ++i) args.out[i] = args.factor * args.x[i];
+  }
+}
+
+void softcap(const SoftcapArgs& args, Worker& worker) {
+  const int64_t total = *args.rows * args.width;
+  for (int64_t begin, end; worker.claim(0, total, kChunkElements, &begin, &end);) {
+    softcap_row(args.x + begin, end - begin, args.cap, args.out + begin);
   }
 }
 
@@ -169,9 +205,13 @@ void add_row_kernels(KernelTable& table) {
   table.rope = rope;
   table.kv_append = kv_append;
   table.swiglu = swiglu;
+  table.geglu = geglu;
+  table.scale = scale;
+  table.softcap = softcap;
   table.add = add;
   table.select_rows = copy_wanted_rows;
   table.rope_append = rope_append;
+  table.fused_rms_norm = fused_rms_norm;
   table.router = route_rows;
 }
 

@@ -6,7 +6,8 @@
 
 namespace rafter::kernels {
 
-// Rows: embed, rms_norm, rope_angles, rope, rope_append, kv_append, swiglu, add, select_rows, router.
+// Rows: embed, rms_norm, rope_angles, rope, rope_append, kv_append, swiglu, geglu, scale,
+// softcap, add, select_rows, router.
 void add_row_kernels_portable(KernelTable&);
 void add_row_kernels_avx2(KernelTable&);
 void add_row_kernels_avx512(KernelTable&);

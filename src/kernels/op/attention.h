@@ -1,5 +1,6 @@
 // Softmax attention of each row over the positions it may see:
 //   out[b, h, :] = Σ_p softmax_p(scale · q[b, h, :]·K[p, h / r, :]) · V[p, h / r, :],    r = H / KV
+// with a soft cap c, scores s = scale · q·K become c · tanh(s / c) first.
 // p runs over [max(visible_from[b], positions[b] − window + 1), visible_to[b]); window 0 means no window.
 //
 // Order contract: the absolute positions are cut into splits of kSplitPositions; each split yields (max, sum,
@@ -20,6 +21,7 @@ struct AttentionArgs {
   int32_t heads = 0;   // H, a multiple of cache.kv_heads
   int32_t window = 0;  // positions, the row itself included; 0: none
   float scale = 0;
+  float softcap = 0;  // 0: none
   KvLayer cache;
   const float* q = nullptr;  // [B, H · HD]
   float* out = nullptr;      // [B, H · HD]
@@ -34,6 +36,7 @@ struct RowAttentionArgs {
   int32_t head_dim = 0;
   int32_t window = 0;
   float scale = 0;
+  float softcap = 0;         // 0: none
   const float* q = nullptr;  // [B, H · HD]
   const float* k = nullptr;  // [B, KV · HD]
   const float* v = nullptr;  // [B, KV · HD]

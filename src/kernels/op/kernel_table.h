@@ -37,6 +37,9 @@ struct KernelTable {
   void (*split_gate)(const SplitGateArgs&, Worker&) = nullptr;
   void (*sigmoid_gate)(const SigmoidGateArgs&, Worker&) = nullptr;
   void (*swiglu)(const SwigluArgs&, Worker&) = nullptr;
+  void (*geglu)(const GegluArgs&, Worker&) = nullptr;
+  void (*scale)(const ScaleArgs&, Worker&) = nullptr;
+  void (*softcap)(const SoftcapArgs&, Worker&) = nullptr;
   void (*add)(const AddArgs&, Worker&) = nullptr;
   void (*select_rows)(const SelectRowsArgs&, Worker&) = nullptr;
   void (*router)(const RouterArgs&, Worker&) = nullptr;
@@ -45,6 +48,7 @@ struct KernelTable {
   // Fused; null if the back end has none.
   void (*fused_matmul)(const MatmulArgs&, Worker&) = nullptr;  // segments, norm prologue, epilogues
   void (*rope_append)(const RopeAppendArgs&, Worker&) = nullptr;
+  void (*fused_rms_norm)(const RmsNormArgs&, Worker&) = nullptr;  // adds a residual
 
   // Whether `matmul` (`fused_matmul`, `experts`) reads this format.
   bool (*supports_format)(const tensor::NumberFormat&) = nullptr;

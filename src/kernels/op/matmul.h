@@ -7,6 +7,7 @@
 //   norm_weight set           x is first RMS-normed over its K columns, per row
 //   epilogue add              out = residual + W·x
 //   epilogue swiglu           two segments, gate and up: out = silu(gate·x) ⊙ (up·x), one output
+//   epilogue geglu            the same with gelu_tanh for silu
 //
 // Order contract: the sum over k has one order, which depends on K and the format only: not on B, not on how
 // the rows are tiled, not on the number of workers. A row's result is bit-identical alone and in any company.
@@ -24,12 +25,16 @@
 namespace rafter::kernels {
 
 enum class MatmulPrecision : uint8_t { bf16_inputs, fp32_inputs };
-enum class MatmulEpilogue : uint8_t { store, add, swiglu };
+enum class MatmulEpilogue : uint8_t { store, add, swiglu, geglu };
+
+inline bool is_gated(MatmulEpilogue epilogue) {
+  return epilogue == MatmulEpilogue::swiglu || epilogue == MatmulEpilogue::geglu;
+}
 
 struct MatmulSegment {
   tensor::MatrixView weight;    // [N, K]
   const float* bias = nullptr;  // [N] or null
-  float* out = nullptr;         // [B, N]; unused for the `up` segment of swiglu
+  float* out = nullptr;         // [B, N]; unused for the `up` segment of a gated one
 };
 
 struct MatmulArgs {
@@ -54,7 +59,7 @@ inline Cost cost(const MatmulArgs& a, int64_t rows) {
     const tensor::MatrixView& w = a.segments[s].weight;
     c.weight_bytes += w.bytes();
     c.operations += 2 * rows * w.rows * w.columns;
-    if (s == 0 || a.epilogue != MatmulEpilogue::swiglu) c.activation_bytes += rows * w.rows * 4;
+    if (s == 0 || !is_gated(a.epilogue)) c.activation_bytes += rows * w.rows * 4;
   }
   if (a.epilogue == MatmulEpilogue::add) c.activation_bytes += rows * a.segments[0].weight.rows * 4;
   return c;

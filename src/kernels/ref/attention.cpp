@@ -20,8 +20,8 @@ struct Heads {
 // One row over `count` positions; key(i, h) and value(i, h) give pointers to (or copies of) head_dim fp32
 // values of kv head h. No position: zeros.
 template <typename Key, typename Value>
-void attend_row(const Heads& shape, double scale, int64_t count, const float* q, const Key& key,
-                const Value& value, float* out) {
+void attend_row(const Heads& shape, double scale, double softcap, int64_t count, const float* q,
+                const Key& key, const Value& value, float* out) {
   std::vector<double> weights(count), sums(shape.head_dim);
   for (int64_t h = 0; h < shape.heads; ++h) {
     const int64_t kv_head = h / (shape.heads / shape.kv_heads);
@@ -31,7 +31,7 @@ void attend_row(const Heads& shape, double scale, int64_t count, const float* q,
       const float* k = key(i, kv_head);
       double dot = 0;
       for (int64_t d = 0; d < shape.head_dim; ++d) dot += double{query[d]} * k[d];
-      weights[i] = scale * dot;
+      weights[i] = softcap > 0 ? softcap * std::tanh(scale * dot / softcap) : scale * dot;
       largest = std::max(largest, weights[i]);
     }
     std::fill(sums.begin(), sums.end(), 0.0);
@@ -75,8 +75,8 @@ void attention(const AttentionArgs& args, Worker& worker) {
     };
     const int64_t row_offset = b * shape.heads * shape.head_dim;
     attend_row(
-        shape, args.scale, std::max<int64_t>(0, input.visible_to[b] - from), args.q + row_offset,
-        [&](int64_t i, int64_t h) { return read(cache.keys, i, h); },
+        shape, args.scale, args.softcap, std::max<int64_t>(0, input.visible_to[b] - from),
+        args.q + row_offset, [&](int64_t i, int64_t h) { return read(cache.keys, i, h); },
         [&](int64_t i, int64_t h) { return read(cache.values, i, h); }, args.out + row_offset);
   }
 }
@@ -101,7 +101,7 @@ void row_attention(const RowAttentionArgs& args, Worker& worker) {
     };
     const int64_t row_offset = b * shape.heads * shape.head_dim;
     attend_row(
-        shape, args.scale, static_cast<int64_t>(seen.size()), args.q + row_offset,
+        shape, args.scale, args.softcap, static_cast<int64_t>(seen.size()), args.q + row_offset,
         [&](int64_t i, int64_t h) { return read(args.k, i, h); },
         [&](int64_t i, int64_t h) { return read(args.v, i, h); }, args.out + row_offset);
   }

@@ -24,6 +24,9 @@ KernelTable make_table() {
   table.split_gate = reference::split_gate;
   table.sigmoid_gate = reference::sigmoid_gate;
   table.swiglu = reference::swiglu;
+  table.geglu = reference::geglu;
+  table.scale = reference::scale;
+  table.softcap = reference::softcap;
   table.add = reference::add;
   table.select_rows = reference::select_rows;
   table.router = reference::router;

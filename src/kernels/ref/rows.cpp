@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
 #include "kernels/ref/bodies.h"
 #include "tensor/codec.h"
 
@@ -18,13 +19,15 @@ void embed(const EmbedArgs& args, Worker& worker) {
 
 void rms_norm(const RmsNormArgs& args, Worker& worker) {
   if (worker.index() != 0) return;
+  RAFTER_CHECK(!args.adds_residual, "the reference has no fused norm");
   for (int64_t g = 0; g < int64_t{*args.rows} * args.groups; ++g) {
     const float* x = args.x + g * args.width;
     double sum = 0;
     for (int64_t i = 0; i < args.width; ++i) sum += double{x[i]} * x[i];
     const double inverse = 1.0 / std::sqrt(sum / static_cast<double>(args.width) + args.epsilon);
     for (int64_t i = 0; i < args.width; ++i) {
-      args.out[g * args.width + i] = static_cast<float>(x[i] * inverse * args.weight[i]);
+      const double weight = args.weight == nullptr ? 1 : args.weight[i];
+      args.out[g * args.width + i] = static_cast<float>(x[i] * inverse * weight);
     }
   }
 }
@@ -97,6 +100,32 @@ void swiglu(const SwigluArgs& args, Worker& worker) {
     const double gate = args.gate[i];
     args.out[i] = static_cast<float>(gate / (1.0 + std::exp(-gate)) * args.up[i]);
   }
+}
+
+void geglu(const GegluArgs& args, Worker& worker) {
+  if (worker.index() != 0) return;
+  constexpr double kRootTwoOverPi = 0.79788456080286535588;
+  for (int64_t b = 0; b < *args.rows; ++b) {
+    for (int64_t i = 0; i < args.width; ++i) {
+      const double gate = args.gate[b * args.width + i];
+      const double up = args.up[b * args.up_stride + args.up_offset + i];
+      // (1 + tanh(u)) / 2 = σ(2u), which does not cancel where it is small.
+      const double u = kRootTwoOverPi * (gate + 0.044715 * gate * gate * gate);
+      args.out[b * args.width + i] = static_cast<float>(gate / (1 + std::exp(-2 * u)) * up);
+    }
+  }
+}
+
+void scale(const ScaleArgs& args, Worker& worker) {
+  if (worker.index() != 0) return;
+  for (int64_t i = 0; i < *args.rows * args.width; ++i) args.out[i] = args.factor * args.x[i];
+}
+
+void softcap(const SoftcapArgs& args, Worker& worker) {
+  if (worker.index() != 0) return;
+  const double cap = args.cap;
+  for (int64_t i = 0; i < *args.rows * args.width; ++i)
+    args.out[i] = static_cast<float>(cap * std::tanh(args.x[i] / cap));
 }
 
 void add(const AddArgs& args, Worker& worker) {
