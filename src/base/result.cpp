@@ -18,6 +18,10 @@ const char* error_code_name(ErrorCode code) {
       return "io";
     case ErrorCode::interrupted:
       return "interrupted";
+    case ErrorCode::busy:
+      return "busy";
+    case ErrorCode::unavailable:
+      return "unavailable";
     case ErrorCode::internal:
       return "internal";
   }

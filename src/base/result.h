@@ -21,6 +21,8 @@ enum class ErrorCode {
   out_of_memory,     // refused for memory or context: exit code 3
   io,                // the system refused a read or a write
   interrupted,       // the user stopped it: exit code 4
+  busy,              // too much work is waiting already: try again later
+  unavailable,       // what would do it is not there now: a model that is loading, a worker that died
   internal,          // a fault of ours that could be contained
 };
 
