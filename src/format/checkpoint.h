@@ -88,6 +88,10 @@ class Checkpoint {
   // Content of a text file beside the weights ("tokenizer.json", "chat_template.jinja", …); nullopt if
   // absent, and always for GGUF, which carries everything inside.
   base::Result<std::optional<std::string>> sidecar(const std::string& name) const;
+  // (name without the extension, content) of the text files in a folder beside the weights, by name; none if
+  // there is no such folder, and always for GGUF. Error: more than 64 files.
+  base::Result<std::vector<std::pair<std::string, std::string>>> sidecars(const std::string& folder,
+                                                                          std::string_view extension) const;
 
   // GGUF metadata; empty for safetensors.
   const GgufMetadata& gguf_metadata() const { return gguf_metadata_; }
