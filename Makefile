@@ -9,7 +9,7 @@ help:
 	@echo "make test        build, make the expected values with the pinned Python peers, run the test suite"
 	@echo "make test-gpu    build with CUDA (build/cuda) and run the tests that need a GPU; they are skipped without one"
 	@echo "make check       lint, test, and the suite under the sanitizers: what CI runs"
-	@echo "make fuzz        the long runs of the fuzz targets (FUZZ_RUNS=10000000 each, hours); FUZZ_TARGETS=a_fuzz,b_fuzz"
+	@echo "make fuzz        the long runs of the fuzz targets (FUZZ_RUNS=10000000 each, hours); FUZZ_TARGETS=a_fuzz,b_fuzz FUZZ_JOBS=8"
 	@echo "make lint        formatting and include directions (make lint FIX=1 formats)"
 	@echo "make install     install the release build (PREFIX=/usr/local)"
 	@echo "make clean       remove build/"
@@ -98,13 +98,14 @@ test-tsan: build/.test-dependencies
 	@RAFTER_ORACLE_SAMPLE=1 scripts/run-tests build/tsan --programs '^($(subst $(space),|,$(TSAN_TESTS)))$$'
 
 FUZZ_RUNS := 10000000
+FUZZ_JOBS := 1
 
 # One target after another at the lowest priority; the record goes to bench/records/fuzz.json. Short runs of the same
 # targets are part of the test suite.
 fuzz: build/.test-dependencies
 	@cmake --preset fuzz > build/configure-fuzz.log || { cat build/configure-fuzz.log; exit 1; }
 	@cmake --build --preset fuzz --target fuzz_targets
-	@scripts/fuzz build/fuzz --runs $(FUZZ_RUNS) $(if $(FUZZ_TARGETS),--targets $(FUZZ_TARGETS))
+	@scripts/fuzz build/fuzz --runs $(FUZZ_RUNS) --jobs $(FUZZ_JOBS) $(if $(FUZZ_TARGETS),--targets $(FUZZ_TARGETS))
 
 check:
 	@scripts/run-tests --clear
