@@ -21,7 +21,7 @@ struct ModelRecord {
   int64_t bytes = 0;                      // of the weight files
   int64_t context = 0;                    // most positions the checkpoint says; 0: it does not
   std::string revision;                   // the commit of a hub's snapshot; "" elsewhere
-  std::string capabilities;               // "chat tools thinking vision embedding": those that it has
+  std::string capabilities;  // of the checkpoint: those of "chat tools thinking vision audio embedding"
   bool supported = true;                  // whether this program runs the architecture
   int64_t added_at = 0;                   // Unix seconds; 0: filled in when added
   std::vector<std::string> weight_files;  // absolute, ascending; none known of records before version 3
