@@ -80,22 +80,51 @@ SamplingParams ModelText::default_sampling() const {
   return params;
 }
 
-base::Result<text::Rendered> ModelText::render(const std::vector<ChatMessage>& messages) const {
+std::string_view ModelText::default_source() const {
+  const auto found = sources_.templates.find("default");
+  return found != sources_.templates.end() ? std::string_view(found->second.jinja) : std::string_view();
+}
+
+text::OutputFormat ModelText::output_format() const { return *text::choose_output_format(default_source()); }
+
+bool ModelText::has_thinking_switch() const {
+  constexpr std::string_view kUses[] = {"enable_thinking", "if thinking", "thinking is defined"};
+  return std::any_of(std::begin(kUses), std::end(kUses), [&](std::string_view use) {
+    return default_source().find(use) != std::string_view::npos;
+  });
+}
+
+base::Result<text::Rendered> ModelText::render(const std::vector<ChatMessage>& messages,
+                                               const ChatSwitches& switches) const {
   RAFTER_ASSIGN(const text::ChatTemplate chat, chat_template("", /*has_tools=*/false));
   nlohmann::ordered_json variables = {{"messages", nlohmann::ordered_json::array()},
                                       {"add_generation_prompt", true}};
   for (const ChatMessage& message : messages) {
     variables["messages"].push_back(
         {{"role", message.role}, {"content", base::replace_malformed_utf8(message.content)}});
+    if (!message.reasoning.empty())
+      variables["messages"].back()["reasoning_content"] = base::replace_malformed_utf8(message.reasoning);
+  }
+  if (switches.thinking) {  // the names that templates look at
+    variables["enable_thinking"] = *switches.thinking;
+    variables["thinking"] = *switches.thinking;
   }
   for (const auto& [name, text] : sources_.special_tokens)
     variables[name] = base::replace_malformed_utf8(text);
   return chat.render_json_marked(variables.dump());
 }
 
-base::Result<std::string> ModelText::render_chat(const std::vector<ChatMessage>& messages) const {
-  RAFTER_ASSIGN(text::Rendered rendered, render(messages));
+base::Result<std::string> ModelText::render_chat(const std::vector<ChatMessage>& messages,
+                                                 const ChatSwitches& switches) const {
+  RAFTER_ASSIGN(text::Rendered rendered, render(messages, switches));
   return std::move(rendered.text);
+}
+
+base::Result<ChatPrompt> ModelText::chat_turn(const std::vector<ChatMessage>& messages,
+                                              const ChatSwitches& switches) const {
+  RAFTER_ASSIGN(const text::Rendered rendered, render(messages, switches));
+  RAFTER_ASSIGN(std::vector<int32_t> tokens, encode_rendered(tokenizer(), rendered));
+  return ChatPrompt{std::move(tokens), text::output_start(output_format(), rendered.text)};
 }
 
 base::Result<std::string> ModelText::render_variables(std::string_view variables_json,
@@ -115,7 +144,7 @@ base::Result<std::string> ModelText::render_variables(std::string_view variables
 }
 
 base::Result<std::vector<int32_t>> ModelText::chat_prompt(const std::vector<ChatMessage>& messages) const {
-  RAFTER_ASSIGN(const text::Rendered rendered, render(messages));
+  RAFTER_ASSIGN(const text::Rendered rendered, render(messages, {}));
   return encode_rendered(tokenizer(), rendered);
 }
 

@@ -10,6 +10,7 @@
 #include "decode/sampling_params.h"
 #include "decode/text_sources.h"
 #include "text/chat_template.h"
+#include "text/output_parser.h"
 #include "text/tokenizer.h"
 
 namespace rafter::decode {
@@ -17,6 +18,16 @@ namespace rafter::decode {
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant"
   std::string content;
+  std::string reasoning = {};  // of the assistant, without its tags; templates drop it or not
+};
+
+struct ChatSwitches {
+  std::optional<bool> thinking;  // absent: as the template does without being asked
+};
+
+struct ChatPrompt {
+  std::vector<int32_t> tokens;
+  text::OutputStart start;  // whether the answer begins inside reasoning
 };
 
 class ModelText {
@@ -38,12 +49,21 @@ class ModelText {
   // template), invalid_argument (none of that name), and why it cannot be parsed.
   base::Result<text::ChatTemplate> chat_template(const std::string& name, bool has_tools) const;
 
+  // How answers to the default template mark reasoning and calls.
+  text::OutputFormat output_format() const;
+  // Whether the default template asks to think or not by a variable.
+  bool has_thinking_switch() const;
+
   // Sampling as the checkpoint recommends it.
   SamplingParams default_sampling() const;
 
   // The prompt that asks for the next answer of the conversation, as text.
   // Errors: unsupported (no template), and the template's own (a role it refuses: invalid_argument).
-  base::Result<std::string> render_chat(const std::vector<ChatMessage>& messages) const;
+  base::Result<std::string> render_chat(const std::vector<ChatMessage>& messages,
+                                        const ChatSwitches& switches = {}) const;
+  // The same as tokens, for a reader that parses the answer (output_format).
+  base::Result<ChatPrompt> chat_turn(const std::vector<ChatMessage>& messages,
+                                     const ChatSwitches& switches) const;
 
   // The template with all its variables as one JSON object (messages, tools, add_generation_prompt, …), as
   // text. The checkpoint's special tokens (bos_token, …) are there unless the object has them. Errors: as
@@ -61,7 +81,10 @@ class ModelText {
  private:
   explicit ModelText(TextSources sources);
 
-  base::Result<text::Rendered> render(const std::vector<ChatMessage>& messages) const;
+  base::Result<text::Rendered> render(const std::vector<ChatMessage>& messages,
+                                      const ChatSwitches& switches) const;
+
+  std::string_view default_source() const;
 
   TextSources sources_;
   // By name; or why one cannot be used: it matters only when it is needed.
