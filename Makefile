@@ -1,5 +1,5 @@
 # Front door. Each target does everything it needs from a bare checkout and may be run again at any time.
-.PHONY: help demo build test test-gpu lint check oracle test-asan test-tsan fuzz install clean
+.PHONY: help demo build test test-gpu lint check oracle test-asan test-tsan fuzz fuzz-tokenizers install clean
 
 SMOLLM2 := build/models/smollm2-135m-instruct.gguf
 
@@ -10,6 +10,7 @@ help:
 	@echo "make test-gpu    build with CUDA (build/cuda) and run the tests that need a GPU; they are skipped without one"
 	@echo "make check       lint, test, and the suite under the sanitizers: what CI runs"
 	@echo "make fuzz        the long runs of the fuzz targets (FUZZ_RUNS=10000000 each, hours); FUZZ_TARGETS=a_fuzz,b_fuzz FUZZ_JOBS=8"
+	@echo "make fuzz-tokenizers  55,000 more texts (SEED=2) through every vocabulary, compared with the tokenizers library"
 	@echo "make lint        formatting and include directions (make lint FIX=1 formats)"
 	@echo "make install     install the release build (PREFIX=/usr/local)"
 	@echo "make clean       remove build/"
@@ -106,6 +107,14 @@ fuzz: build/.test-dependencies
 	@cmake --preset fuzz > build/configure-fuzz.log || { cat build/configure-fuzz.log; exit 1; }
 	@cmake --build --preset fuzz --target fuzz_targets
 	@scripts/fuzz build/fuzz --runs $(FUZZ_RUNS) --jobs $(FUZZ_JOBS) $(if $(FUZZ_TARGETS),--targets $(FUZZ_TARGETS))
+
+# Another 55,000 texts, made from SEED, through every vocabulary and the `tokenizers` library: the ids and texts must be the
+# same. `make test` has those of seed 1.
+SEED := 2
+fuzz-tokenizers: build $(SMOLLM2)
+	@oracle/setup build/oracle/venv
+	@build/oracle/venv/bin/python oracle/tokenizer_vocabularies.py --out build/oracle/vocabularies-seed --gguf $(SMOLLM2) --seed $(SEED)
+	@RAFTER_VOCABULARIES=$(CURDIR)/build/oracle/vocabularies-seed build/release/tests/vocabularies_test
 
 check:
 	@scripts/run-tests --clear

@@ -3,7 +3,8 @@
 namespace rafter::cli {
 
 ChatSession::ChatSession(decode::GenerationLoop& loop, const decode::ModelText& text,
-                         decode::GenerationRequest settings, decode::ChatSwitches switches, std::string system)
+                         decode::GenerationRequest settings, decode::ChatSwitches switches,
+                         std::string system)
     : loop_(loop),
       text_(text),
       settings_(std::move(settings)),
@@ -44,10 +45,10 @@ base::Result<decode::GenerationResult> ChatSession::ask_blocking(const std::stri
       on_text(event.text, is_reasoning);
     }
   };
-  RAFTER_ASSIGN(
-      decode::GenerationResult result,
-      decode::generate_blocking(loop_, std::move(request),
-                                [&](const decode::TokenEvent& event) { take(parser.push(event.text)); }));
+  RAFTER_ASSIGN(decode::GenerationResult result,
+                decode::generate_blocking(loop_, std::move(request), [&](const decode::TokenEvent& event) {
+                  take(parser.push(event.text));
+                }));
   take(parser.finish());
   messages.push_back(std::move(answer));
   messages_ = std::move(messages);

@@ -92,8 +92,8 @@ std::string template_source(const format::Checkpoint& checkpoint) {
   return value.is_string() ? value.get<std::string>() : value.is_array() ? value.dump() : "";
 }
 
-// Whether the checkpoint's texts become one vector: a file that lists sentence-transformers' modules, or a GGUF
-// key that says how to pool.
+// Whether the checkpoint's texts become one vector: a file that lists sentence-transformers' modules, or a
+// GGUF key that says how to pool.
 bool is_embedding(const format::Checkpoint& checkpoint) {
   if (checkpoint.container() != format::Container::gguf) {
     return !sidecar_of(checkpoint, "modules.json").empty();

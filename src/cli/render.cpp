@@ -85,9 +85,10 @@ Action define(CLI::App& app) {
                      "a file that holds a chat template (Jinja); - for standard input");
   source->add_option("--model", flags->model,
                      "the chat template and special tokens of a model: a path, or part of a registered name");
-  app.add_option("--template-name", flags->template_name,
-                 "with --model: which of its templates; without it \"tool_use\" if there are tools and such a\n"
-                 "template, else \"default\"");
+  app.add_option(
+      "--template-name", flags->template_name,
+      "with --model: which of its templates; without it \"tool_use\" if there are tools and such a\n"
+      "template, else \"default\"");
   app.add_option("input", flags->input,
                  "a JSON object with messages, tools and any other variables of the template\n"
                  "(add_generation_prompt, enable_thinking, bos_token, …); - for standard input")

@@ -67,8 +67,7 @@ base::Result<text::ChatTemplate> ModelText::chat_template(const std::string& nam
   }
   return base::Error{base::ErrorCode::invalid_argument,
                      fmt::format("the model has no chat template {}", text::quote(chosen)),
-                     sources_.template_place,
-                     fmt::format("it has {}", fmt::join(template_names(), ", "))};
+                     sources_.template_place, fmt::format("it has {}", fmt::join(template_names(), ", "))};
 }
 
 SamplingParams ModelText::default_sampling() const {

@@ -38,7 +38,8 @@ struct TextSources {
 };
 
 // tokenizer.json, tokenizer_config.json, special_tokens_map.json, chat_template.jinja and
-// additional_chat_templates/NAME.jinja, generation_config.json, config.json. Errors: not_found (no tokenizer.json), invalid_data, unsupported.
+// additional_chat_templates/NAME.jinja, generation_config.json, config.json. Errors: not_found (no
+// tokenizer.json), invalid_data, unsupported.
 base::Result<TextSources> text_sources_of_folder(const format::Checkpoint& checkpoint);
 
 // The metadata of a GGUF file. Errors: invalid_data, unsupported (a tokenizer model other than byte-level

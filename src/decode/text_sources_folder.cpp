@@ -67,15 +67,14 @@ base::Status read_config_templates(const json& entry, const std::string& file, T
     return bad_key(file, "chat_template", "neither a template nor a list of templates with names");
   };
   if (entry.is_null()) return {};
-  const json list =
-      entry.is_string() ? json::array({{{"name", "default"}, {"template", entry}}}) : entry;
+  const json list = entry.is_string() ? json::array({{{"name", "default"}, {"template", entry}}}) : entry;
   if (!list.is_array()) return bad();
   for (const json& named : list) {
     const json name = named.is_object() ? named.value("name", json()) : json();
     const json jinja = named.is_object() ? named.value("template", json()) : json();
     if (!name.is_string() || !jinja.is_string()) return bad();
-    const std::string where = file + ": chat_template" +
-                              (entry.is_string() ? "" : " " + text::quote(name.get<std::string>()));
+    const std::string where =
+        file + ": chat_template" + (entry.is_string() ? "" : " " + text::quote(name.get<std::string>()));
     sources.templates.insert_or_assign(name.get<std::string>(),
                                        TemplateSource{jinja.get<std::string>(), where});
   }
@@ -92,7 +91,8 @@ base::Status find_templates(const format::Checkpoint& checkpoint, const json& co
     sources.templates.emplace(
         name, TemplateSource{std::move(jinja), folder + "additional_chat_templates/" + name + ".jinja"});
   }
-  if (file) sources.templates.insert_or_assign("default", TemplateSource{*std::move(file), sources.template_place});
+  if (file)
+    sources.templates.insert_or_assign("default", TemplateSource{*std::move(file), sources.template_place});
   if (!sources.templates.empty() || !config.contains("chat_template")) return {};
   return read_config_templates(config["chat_template"], folder + "tokenizer_config.json", sources);
 }

@@ -46,7 +46,8 @@ base::Result<std::vector<std::pair<std::string, std::string>>> Checkpoint::sidec
   RAFTER_ASSIGN(const std::string path, file_in_folder(path_, folder));
   std::error_code error;
   std::vector<std::string> names;
-  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (name.ends_with(extension) && name[0] != '.') names.push_back(name);
     if (names.size() > kMost) return invalid(path, "more than {} files", kMost);

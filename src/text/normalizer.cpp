@@ -36,8 +36,8 @@ size_t map_characters(std::string_view text, size_t first_bytes, std::string& ou
   return mapped_first;
 }
 
-// How many bytes of a normal form come from the first bytes of the text, whose own normal form is `first`. The
-// last of their characters may have been joined with what follows.
+// How many bytes of a normal form come from the first bytes of the text, whose own normal form is `first`.
+// The last of their characters may have been joined with what follows.
 size_t first_bytes_of_form(std::string_view form, std::string_view first) {
   if (form.starts_with(first)) return first.size();
   size_t bytes = 0;

@@ -196,7 +196,8 @@ class PreTokenizer::Run {
     return {};
   }
 
-  Status run_spans(size_t next, std::string_view text, size_t first_bytes, const std::vector<TextSpan>& spans) {
+  Status run_spans(size_t next, std::string_view text, size_t first_bytes,
+                   const std::vector<TextSpan>& spans) {
     for (const TextSpan& span : spans) {
       RAFTER_TRY(from(next, text.substr(span.begin, span.end - span.begin),
                       first_bytes - std::min(first_bytes, span.begin)));

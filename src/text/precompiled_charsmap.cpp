@@ -58,12 +58,13 @@ size_t count_characters(std::string_view text) {
       text.begin(), text.end(), [](char byte) { return (static_cast<uint8_t>(byte) & 0xC0) != 0x80; }));
 }
 
-// Which characters of the result the library takes to come from the first characters of the text. It notes for
-// each one whether it stands for one more character (0), is inserted behind what that stood for (1), or stands
-// for several (-n); what replaces a part of the text by nothing is added to the character before.
+// Which characters of the result the library takes to come from the first characters of the text. It notes
+// for each one whether it stands for one more character (0), is inserted behind what that stood for (1), or
+// stands for several (-n); what replaces a part of the text by nothing is added to the character before.
 class FirstBytes {
  public:
-  explicit FirstBytes(std::string_view first) : characters_(static_cast<ptrdiff_t>(count_characters(first))) {}
+  explicit FirstBytes(std::string_view first)
+      : characters_(static_cast<ptrdiff_t>(count_characters(first))) {}
 
   void replaced(std::string_view part, std::string_view by) {
     if (consumed_before_last_ > characters_) return;
@@ -73,7 +74,8 @@ class FirstBytes {
     for (size_t at = 0; at < by.size(); at += changes_.back().bytes) {
       changes_.push_back({char_at(by, at).length, 0});
     }
-    for (size_t i = changes_.size(); more > 0 && i-- > begin + count_characters(part);) changes_[i].change = 1;
+    for (size_t i = changes_.size(); more > 0 && i-- > begin + count_characters(part);)
+      changes_[i].change = 1;
     if (more < 0 && !changes_.empty()) changes_.back().change += more;
     consumed_before_last_ = 0;
     for (size_t i = 0; i + 1 < changes_.size(); ++i) consumed_before_last_ += 1 - changes_[i].change;

@@ -93,8 +93,8 @@ struct FixedLengthStep {  // characters per piece
 
 enum class PrependScheme { always, first, never };
 
-// Spaces become `replacement`, one is put in front, and pieces begin at each of them. `first`: only in front of
-// a piece whose first byte comes from the first character of the whole input.
+// Spaces become `replacement`, one is put in front, and pieces begin at each of them. `first`: only in front
+// of a piece whose first byte comes from the first character of the whole input.
 struct MetaspaceStep {
   std::string replacement = "\u2581";  // one character
   PrependScheme scheme = PrependScheme::always;

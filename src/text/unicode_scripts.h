@@ -1,5 +1,5 @@
-// Scripts of characters as the UnicodeScripts step sees them: kana and the prolonged sound mark count as Han; the
-// space, and what the `tokenizers` library's table does not know, go with anything.
+// Scripts of characters as the UnicodeScripts step sees them: kana and the prolonged sound mark count as Han;
+// the space, and what the `tokenizers` library's table does not know, go with anything.
 #pragma once
 
 #include <cstdint>

@@ -67,13 +67,15 @@ TEST_F(CliRender, RendersAModelsTemplateWithItsTokens) {
 TEST_F(CliRender, ChoosesAmongNamedTemplates) {
   std::filesystem::create_directory(folder_ / "llama");
   const std::string model = testing::write_synth_model("llama3-tiny", "bf16", folder_ / "llama");
-  write("llama/tokenizer_config.json",
-        R"({"chat_template": [{"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"}]})");
+  write(
+      "llama/tokenizer_config.json",
+      R"({"chat_template": [{"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"}]})");
   const std::string plain = write("plain.json", "{}"), tools = write("tools.json", R"({"tools": [{}]})");
   EXPECT_EQ(run_program({"render", "--model", model, plain}).out, "d");
   EXPECT_EQ(run_program({"render", "--model", model, tools}).out, "t");
   EXPECT_EQ(run_program({"render", "--model", model, "--template-name", "default", tools}).out, "d");
-  expect_failure({"render", "--model", model, "--template-name", "rag", plain}, 2, "it has default, tool_use");
+  expect_failure({"render", "--model", model, "--template-name", "rag", plain}, 2,
+                 "it has default, tool_use");
   expect_failure({"render", "--template", plain, "--template-name", "rag", plain}, 2, "--model");
 }
 
