@@ -8,6 +8,13 @@
 #include "base/check.h"
 
 namespace rafter::text {
+namespace {
+
+uint64_t key_of(int32_t state, int32_t parent) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(parent)) << 32 | static_cast<uint32_t>(state);
+}
+
+}  // namespace
 
 GrammarMachine::GrammarMachine(const ByteGrammar& grammar, int32_t start) : grammar_(grammar) {
   RAFTER_CHECK(intern_entered() == kDead);
@@ -16,8 +23,7 @@ GrammarMachine::GrammarMachine(const ByteGrammar& grammar, int32_t start) : gram
 }
 
 int32_t GrammarMachine::node_of(int32_t state, int32_t parent) {
-  const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(parent)) << 32 | static_cast<uint32_t>(state);
-  const auto [found, is_new] = node_ids_.try_emplace(key, static_cast<int32_t>(nodes_.size()));
+  const auto [found, is_new] = node_ids_.try_emplace(key_of(state, parent), static_cast<int32_t>(nodes_.size()));
   if (is_new) {
     nodes_.push_back({state, parent});
     memory_ += sizeof(Node) + 64;
@@ -26,20 +32,27 @@ int32_t GrammarMachine::node_of(int32_t state, int32_t parent) {
 }
 
 void GrammarMachine::visit(int32_t state, int32_t parent) {
+  constexpr size_t kFew = 32;  // of which a list is the fastest set
   const std::pair<int32_t, int32_t> place(state, parent);
-  if (std::find(visited_.begin(), visited_.end(), place) != visited_.end()) return;
-  visited_.push_back(place);
+  if (visited_.size() < kFew) {
+    if (std::find(visited_.begin(), visited_.end(), place) != visited_.end()) return;
+    visited_.push_back(place);
+  } else {
+    if (visited_keys_.empty()) {
+      for (const auto& [s, p] : visited_) visited_keys_.insert(key_of(s, p));
+    }
+    if (!visited_keys_.insert(key_of(state, parent)).second) return;
+  }
   pending_.push_back(place);
 }
 
 // Adds every stack that stands where a byte is read and that can be reached from here without reading.
 void GrammarMachine::enter(int32_t first, int32_t first_parent) {
-  constexpr size_t kMostVisits = 2 * kMaxStacks;
   visit(first, first_parent);
   while (!pending_.empty()) {
     const auto [state, parent] = pending_.back();
     pending_.pop_back();
-    if (visited_.size() > kMostVisits || entered_.size() >= kMaxStacks) continue;
+    if (entered_.size() >= kMaxStacks) continue;
     const ByteGrammar::State& data = grammar_[state];
     if (!data.edges.empty()) entered_.push_back(node_of(state, parent));
     for (const ByteGrammar::Call& call : data.calls) {
@@ -83,12 +96,31 @@ GrammarMachine::Configuration GrammarMachine::intern_entered() {
   }
   entered_.clear();
   visited_.clear();
+  visited_keys_.clear();
   entered_end_ = false;
   return result;
 }
 
+// Dead for the bytes that no stack reads, still to be computed for the others.
+std::unique_ptr<GrammarMachine::Step> GrammarMachine::first_steps(Configuration from) {
+  auto steps = std::make_unique<Step>();
+  memory_ += sizeof(Step);
+  steps->fill(kDead);
+  for (int32_t node : configurations_[static_cast<size_t>(from)].nodes) {
+    for (const ByteGrammar::Edge& edge : grammar_[nodes_[static_cast<size_t>(node)].state].edges) {
+      std::fill(steps->begin() + edge.low, steps->begin() + edge.high + 1, -1);
+    }
+  }
+  return steps;
+}
+
 GrammarMachine::Configuration GrammarMachine::compute_step(Configuration from, uint8_t byte) {
-  // Nodes are never changed, but the list of configurations may move.
+  std::unique_ptr<Step>& steps = configurations_[static_cast<size_t>(from)].steps;
+  if (steps == nullptr) {
+    steps = first_steps(from);
+    if ((*steps)[byte] == kDead) return kDead;
+  }
+  Step* const step = steps.get();  // stays where it is while the list of configurations may move
   for (size_t i = 0; i < configurations_[static_cast<size_t>(from)].nodes.size(); ++i) {
     const Node node = nodes_[static_cast<size_t>(configurations_[static_cast<size_t>(from)].nodes[i])];
     for (const ByteGrammar::Edge& edge : grammar_[node.state].edges) {
@@ -96,14 +128,7 @@ GrammarMachine::Configuration GrammarMachine::compute_step(Configuration from, u
     }
   }
   const Configuration to = intern_entered();
-  std::unique_ptr<Step>& steps = configurations_[static_cast<size_t>(from)].steps;
-  if (steps == nullptr) {
-    steps = std::make_unique<Step>();
-    steps->fill(-1);
-    memory_ += sizeof(Step);
-  }
-  (*steps)[byte] = to;
-  return to;
+  return (*step)[byte] = to;
 }
 
 std::vector<GrammarMachine::Stack> GrammarMachine::stacks(Configuration c) const {

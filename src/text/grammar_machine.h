@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -68,6 +69,7 @@ class GrammarMachine {
   };
 
   Configuration compute_step(Configuration from, uint8_t byte);
+  std::unique_ptr<Step> first_steps(Configuration from);
   void enter(int32_t state, int32_t parent);
   void visit(int32_t state, int32_t parent);
   int32_t node_of(int32_t state, int32_t parent);
@@ -84,7 +86,8 @@ class GrammarMachine {
   // What the step under way has reached.
   std::vector<int32_t> entered_;
   bool entered_end_ = false;
-  std::vector<std::pair<int32_t, int32_t>> pending_, visited_;
+  std::vector<std::pair<int32_t, int32_t>> pending_, visited_;  // visited_: the first few
+  std::unordered_set<uint64_t> visited_keys_;                   // all, when they are more
 };
 
 }  // namespace rafter::text

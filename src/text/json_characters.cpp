@@ -124,8 +124,8 @@ int32_t JsonCharacters::escaped_or_long(const CodePointSet& set) {
 }
 
 void JsonCharacters::add_edge(int32_t from, const CodePointSet& set, int32_t to) {
-  const CodePointSet raw({{' ', '!'}, {'#', '['}, {']', 0x7F}});
-  for (const CodePointRange& range : set.intersect(raw).ranges()) {
+  const CodePointSet raw = set.intersect(CodePointSet({{' ', '!'}, {'#', '['}, {']', 0x7F}}));
+  for (const CodePointRange& range : raw.ranges()) {
     grammar_.add_edge(from, static_cast<uint8_t>(range.low), static_cast<uint8_t>(range.high), to);
   }
   // What an escape or more than one byte writes: nothing for most of ASCII.

@@ -108,7 +108,7 @@ class Decimals : public WholeNumbers {
       : WholeNumbers(grammar, low.whole, high.whole, 1),
         low_(low),
         high_(high),
-        most_(std::max(1, kMostDecimalDigits - digits_of(high.whole))) {}
+        most_(std::max(1, kMostDecimalDigits - std::max(exclusive_digits(low), exclusive_digits(high)))) {}
 
  private:
   void end(int32_t state, std::optional<int64_t> value) override {
@@ -117,6 +117,8 @@ class Decimals : public WholeNumbers {
     grammar_.add_edge(state, '.', fraction(0, at_low, at_high));
   }
 
+  // Only where a bound itself is out does it matter that a double must tell a number from it.
+  static int exclusive_digits(const DecimalBound& bound) { return bound.is_exclusive ? digits_of(bound.whole) : 0; }
   static int digit_of(const DecimalBound& bound, int position) {
     const auto index = static_cast<size_t>(position);
     return index < bound.fraction.size() ? bound.fraction[index] - '0' : 0;

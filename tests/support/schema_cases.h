@@ -32,7 +32,7 @@ inline const TokenIndex& byte_index() {
   static const TokenIndex index = [] {
     const Tokenizer tokenizer = decode::byte_tokenizer(
         {"{\"", "\":", "\",\"", "true", "\"}", "null", "[]", "]}", ", \"", "\\\"", "\\n", "ab", "abc", "b\"", "日", "\xE6\x97",
-         "\xA5", "\xA5\"", "12", "123", ".5", "0.", "\n  ", "u00", "e\":", "xyz\\", "\"a\":1", "}}", "日本", "name", "\\u"});
+         "\xA5\"", "12", "123", ".5", "0.", "\n  ", "u00", "e\":", "xyz\\", "\"a\":1", "}}", "日本", "name", "\\u"});
     const int32_t end = tokenizer.vocab_size() - 1;
     return TokenIndex::from(tokenizer, std::span(&end, 1)).value();
   }();
@@ -120,6 +120,15 @@ inline std::vector<std::string> wrong_cases(const Compile& compile, const TokenI
   return wrong;
 }
 
+// How much a token ends.
+inline int ending(std::string_view bytes) {
+  int value = 0;
+  for (char c : bytes) {
+    value += c == '}' || c == ']' ? 3 : c == '"' ? 1 : c == '{' || c == '[' || c == ',' || c == '\\' ? -4 : 0;
+  }
+  return value;
+}
+
 // An answer by a model that knows nothing: any allowed token, with a liking for what ends things. Absent if
 // `most` tokens did not end it.
 inline std::optional<std::string> random_answer(const CompiledSchema& schema, std::mt19937& random, int most) {
@@ -131,16 +140,18 @@ inline std::optional<std::string> random_answer(const CompiledSchema& schema, st
     if (!schema.can_continue(state)) return text;
     const bool may_end = schema.is_complete(state);
     if (may_end && random() % 3 == 0) return text;
+    // The best of some allowed tokens; the longer it takes, the more of them.
     std::optional<int32_t> choice;
+    int best = 0;
     const int size = schema.index().vocab_size();
     const auto start = static_cast<int>(random() % static_cast<unsigned>(size));
-    const bool wants_end = random() % 16 < 4 + static_cast<unsigned>(std::min(i / 4, 12));
-    for (int n = 0; n < size; ++n) {
+    int tries = 1 + i * i / 100;
+    for (int n = 0; n < size && tries > 0; ++n) {
       const int32_t id = (start + n) % size;
       if (!mask->allows(id) || schema.index().is_end(id)) continue;
-      const bool ends = schema.index().writes(id).find_first_of("\"]}") != std::string_view::npos;
-      if (!choice || ends) choice = id;
-      if (ends || !wants_end) break;
+      const int value = ending(schema.index().writes(id));
+      if (!choice || value > best) choice = id, best = value;
+      --tries;
     }
     RAFTER_CHECK(choice || may_end, "only an end may follow {}, and it may not", text);
     if (!choice) return text;
