@@ -31,11 +31,13 @@ class ByteGrammar {
     std::vector<Edge> edges;
     std::vector<Call> calls;
     bool is_final = false;
-    // Inside a JSON string whose next characters are free: how many may still come; kNotFree elsewhere.
+    // Inside a JSON string whose next characters are free: how many may still come; kAnyCharacter where such a
+    // character is read by a call; kNotFree elsewhere.
     int32_t free_characters = kNotFree;
   };
   static constexpr int32_t kTail = -1;
   static constexpr int32_t kNotFree = -1;
+  static constexpr int32_t kAnyCharacter = -2;
   static constexpr int32_t kUnlimited = std::numeric_limits<int32_t>::max();
 
   int32_t add_state() {

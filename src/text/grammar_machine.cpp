@@ -85,10 +85,12 @@ GrammarMachine::Configuration GrammarMachine::intern_entered() {
     int32_t least = ByteGrammar::kUnlimited, most = ByteGrammar::kNotFree;
     for (int32_t node : entered_) {
       const int32_t free = grammar_[nodes_[static_cast<size_t>(node)].state].free_characters;
+      if (free == ByteGrammar::kAnyCharacter) continue;
       least = std::min(least, free);
       most = std::max(most, free);
     }
-    if (least != ByteGrammar::kNotFree || most == ByteGrammar::kUnlimited) data.free_characters = most;
+    const bool is_free = least != ByteGrammar::kNotFree && most != ByteGrammar::kNotFree;
+    if (is_free || most == ByteGrammar::kUnlimited) data.free_characters = most;
     result = static_cast<Configuration>(configurations_.size());
     memory_ += sizeof(Data) + 64 + entered_.size() * sizeof(int32_t);
     configurations_.push_back(std::move(data));

@@ -96,6 +96,9 @@ void add_surrogate_pairs(ByteGrammar& grammar, int32_t from, char32_t low, char3
   if (first <= last) pairs(first, last, 0, 0x3FF);
 }
 
+// What is written in one way only, as itself.
+CodePointSet plain_ascii() { return CodePointSet({{' ', '!'}, {'#', '.'}, {'0', '['}, {']', '~'}}); }
+
 }  // namespace
 
 // A callee that reads one character of the set in any way but as an ASCII character itself.
@@ -104,6 +107,7 @@ int32_t JsonCharacters::escaped_or_long(const CodePointSet& set) {
   if (!is_new) return found->second;
   const int32_t start = found->second = grammar_.add_state(), end = grammar_.add_state();
   grammar_.set_final(end);
+  if (set == CodePointSet::all().minus(plain_ascii())) grammar_.set_free_characters(start, ByteGrammar::kAnyCharacter);
   for (const Utf8Length& length : kUtf8Lengths) {
     const std::span<const Digits> places = std::span(length.places).first(length.count);
     for_ranges(set, length.low, length.high,
@@ -128,9 +132,7 @@ void JsonCharacters::add_edge(int32_t from, const CodePointSet& set, int32_t to)
   for (const CodePointRange& range : raw.ranges()) {
     grammar_.add_edge(from, static_cast<uint8_t>(range.low), static_cast<uint8_t>(range.high), to);
   }
-  // What an escape or more than one byte writes: nothing for most of ASCII.
-  const CodePointSet plain({{' ', '!'}, {'#', '.'}, {'0', '['}, {']', '~'}});
-  const CodePointSet rest = set.minus(plain);
+  const CodePointSet rest = set.minus(plain_ascii());
   if (!rest.empty()) grammar_.add_call(from, escaped_or_long(rest), to);
 }
 
