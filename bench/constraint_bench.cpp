@@ -42,7 +42,8 @@ constexpr NamedSchema kSchemas[] = {
     {"tool call", R"({"type":"object","properties":{"name":{"enum":["get_weather","search","send_mail"]},
       "arguments":{"type":"object","properties":{"city":{"type":"string","maxLength":80},"unit":{"enum":["C","F"]},
       "days":{"type":"integer","minimum":1,"maximum":14}},"required":["city"]}},"required":["name","arguments"]})"},
-    {"tree", R"({"$defs":{"node":{"type":"object","properties":{"label":{"type":"string"},"value":{"type":"number"},
+    {"tree",
+     R"({"$defs":{"node":{"type":"object","properties":{"label":{"type":"string"},"value":{"type":"number"},
       "children":{"type":"array","items":{"$ref":"#/$defs/node"}}},"required":["label","children"]}},
       "$ref":"#/$defs/node"})"},
     {"choices", R"({"type":"array","items":{"anyOf":[{"type":"object","properties":{"kind":{"const":"text"},
@@ -64,7 +65,8 @@ struct Times {
 };
 
 // A random answer of at most 200 tokens: a few words in each string.
-void answer(const text::CompiledSchema& schema, std::mt19937& random, std::vector<float>& logits, Times& times) {
+void answer(const text::CompiledSchema& schema, std::mt19937& random, std::vector<float>& logits,
+            Times& times) {
   constexpr int kMostTokens = 200;
   text::SchemaState state = schema.start();
   for (int i = 0; i < kMostTokens && schema.can_continue(state); ++i) {

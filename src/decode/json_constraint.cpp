@@ -19,6 +19,8 @@ bool JsonConstraint::accept(int32_t token) {
   return ended_;
 }
 
-std::unique_ptr<TokenConstraint> JsonConstraint::fork() const { return std::make_unique<JsonConstraint>(*this); }
+std::unique_ptr<TokenConstraint> JsonConstraint::fork() const {
+  return std::make_unique<JsonConstraint>(*this);
+}
 
 }  // namespace rafter::decode

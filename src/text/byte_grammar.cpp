@@ -21,12 +21,12 @@ bool ByteGrammar::trim(int32_t start) {
   const auto may_end = [&](int32_t state) { return state == kTail || ends[static_cast<size_t>(state)]; };
   const auto check = [&](int32_t index) {
     const State& state = at(index);
-    const bool good =
-        state.is_final ||
-        std::any_of(state.edges.begin(), state.edges.end(),
-                    [&](const Edge& edge) { return may_end(edge.target); }) ||
-        std::any_of(state.calls.begin(), state.calls.end(),
-                    [&](const Call& call) { return may_end(call.start) && may_end(call.back); });
+    const bool good = state.is_final ||
+                      std::any_of(state.edges.begin(), state.edges.end(),
+                                  [&](const Edge& edge) { return may_end(edge.target); }) ||
+                      std::any_of(state.calls.begin(), state.calls.end(), [&](const Call& call) {
+                        return may_end(call.start) && may_end(call.back);
+                      });
     if (!good || ends[static_cast<size_t>(index)]) return;
     ends[static_cast<size_t>(index)] = true;
     fresh.push_back(index);

@@ -31,8 +31,8 @@ class ByteGrammar {
     std::vector<Edge> edges;
     std::vector<Call> calls;
     bool is_final = false;
-    // Inside a JSON string whose next characters are free: how many may still come; kAnyCharacter where such a
-    // character is read by a call; kNotFree elsewhere.
+    // Inside a JSON string whose next characters are free: how many may still come; kAnyCharacter where such
+    // a character is read by a call; kNotFree elsewhere.
     int32_t free_characters = kNotFree;
   };
   static constexpr int32_t kTail = -1;
@@ -44,7 +44,9 @@ class ByteGrammar {
     states_.emplace_back();
     return static_cast<int32_t>(states_.size()) - 1;
   }
-  void add_edge(int32_t from, uint8_t low, uint8_t high, int32_t to) { at(from).edges.push_back({low, high, to}); }
+  void add_edge(int32_t from, uint8_t low, uint8_t high, int32_t to) {
+    at(from).edges.push_back({low, high, to});
+  }
   void add_edge(int32_t from, char byte, int32_t to) {
     add_edge(from, static_cast<uint8_t>(byte), static_cast<uint8_t>(byte), to);
   }

@@ -29,7 +29,8 @@ class PairNumbers {
 
 }  // namespace
 
-CharacterAutomaton CharacterAutomaton::from_strings(const std::vector<std::string>& texts, bool is_complement) {
+CharacterAutomaton CharacterAutomaton::from_strings(const std::vector<std::string>& texts,
+                                                    bool is_complement) {
   CharacterAutomaton result;
   std::vector<std::map<char32_t, int32_t>> next(1);
   std::vector<bool> ends(1);
@@ -116,9 +117,8 @@ int32_t CharacterAutomaton::write(ByteGrammar& grammar, JsonCharacters& characte
   const int32_t end = grammar.add_state();
   grammar.set_final(end);
   for (const State& state : states_) {
-    written.push_back(state.is_free
-                          ? add_free_string_body(grammar, characters, 0, ByteGrammar::kUnlimited)
-                          : grammar.add_state());
+    written.push_back(state.is_free ? add_free_string_body(grammar, characters, 0, ByteGrammar::kUnlimited)
+                                    : grammar.add_state());
   }
   for (size_t i = 0; i < states_.size(); ++i) {
     if (states_[i].is_free) continue;

@@ -1,5 +1,5 @@
-// CharacterAutomaton::from_pattern: a regular expression to a non-deterministic automaton, and that to sets of
-// its states.
+// CharacterAutomaton::from_pattern: a regular expression to a non-deterministic automaton, and that to sets
+// of its states.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -131,7 +131,8 @@ class PatternReader {
 
   Fragment group(int depth) {
     if (take('?')) {
-      const bool is_named = next_is('<') && at_ + 1 < text_.size() && text_[at_ + 1] != '=' && text_[at_ + 1] != '!';
+      const bool is_named =
+          next_is('<') && at_ + 1 < text_.size() && text_[at_ + 1] != '=' && text_[at_ + 1] != '!';
       if (is_named) {
         while (take_any() != '>') {
         }
@@ -286,9 +287,7 @@ class PatternReader {
     return CodePointSet::single(c);
   }
 
-  CodePointSet bracket_item() {
-    return take('\\') ? escape(true) : CodePointSet::single(take_any());
-  }
+  CodePointSet bracket_item() { return take('\\') ? escape(true) : CodePointSet::single(take_any()); }
 
   CodePointSet bracket() {
     const bool is_complement = take('^');

@@ -47,7 +47,8 @@ CodePointSet CodePointSet::intersect(const CodePointSet& other) const {
   std::vector<CodePointRange> common;
   for (const CodePointRange& a : ranges_) {
     for (const CodePointRange& b : other.ranges_) {
-      if (a.low <= b.high && b.low <= a.high) common.push_back({std::max(a.low, b.low), std::min(a.high, b.high)});
+      if (a.low <= b.high && b.low <= a.high)
+        common.push_back({std::max(a.low, b.low), std::min(a.high, b.high)});
     }
   }
   return CodePointSet(std::move(common));

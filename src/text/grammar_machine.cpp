@@ -23,7 +23,8 @@ GrammarMachine::GrammarMachine(const ByteGrammar& grammar, int32_t start) : gram
 }
 
 int32_t GrammarMachine::node_of(int32_t state, int32_t parent) {
-  const auto [found, is_new] = node_ids_.try_emplace(key_of(state, parent), static_cast<int32_t>(nodes_.size()));
+  const auto [found, is_new] =
+      node_ids_.try_emplace(key_of(state, parent), static_cast<int32_t>(nodes_.size()));
   if (is_new) {
     nodes_.push_back({state, parent});
     memory_ += sizeof(Node) + 64;
@@ -71,7 +72,8 @@ void GrammarMachine::enter(int32_t first, int32_t first_parent) {
 GrammarMachine::Configuration GrammarMachine::intern_entered() {
   std::sort(entered_.begin(), entered_.end());
   entered_.erase(std::unique(entered_.begin(), entered_.end()), entered_.end());
-  const uint64_t hash = XXH3_64bits_withSeed(entered_.data(), entered_.size() * sizeof(int32_t), entered_end_ ? 1 : 0);
+  const uint64_t hash =
+      XXH3_64bits_withSeed(entered_.data(), entered_.size() * sizeof(int32_t), entered_end_ ? 1 : 0);
   Configuration result = -1;
   const auto [begin, end] = configuration_ids_.equal_range(hash);
   for (auto it = begin; it != end && result < 0; ++it) {
@@ -145,7 +147,8 @@ std::vector<GrammarMachine::Stack> GrammarMachine::stacks(Configuration c) const
   return result;
 }
 
-GrammarMachine::Configuration GrammarMachine::from_stacks(const std::vector<Stack>& stacks, bool is_complete) {
+GrammarMachine::Configuration GrammarMachine::from_stacks(const std::vector<Stack>& stacks,
+                                                          bool is_complete) {
   for (const Stack& stack : stacks) {
     int32_t node = -1;
     for (auto state = stack.rbegin(); state != stack.rend(); ++state) node = node_of(*state, node);

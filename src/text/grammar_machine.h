@@ -43,7 +43,9 @@ class GrammarMachine {
 
   // Where every stack or an unlimited one stands in a string of free characters: how many may still come, at
   // most; ByteGrammar::kNotFree elsewhere. What such a configuration reads within the string is known.
-  int32_t free_characters(Configuration c) const { return configurations_[static_cast<size_t>(c)].free_characters; }
+  int32_t free_characters(Configuration c) const {
+    return configurations_[static_cast<size_t>(c)].free_characters;
+  }
 
   // Bytes it takes, roughly. Grows with every new configuration.
   size_t memory() const { return memory_; }

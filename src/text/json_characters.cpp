@@ -17,10 +17,13 @@ struct Digits {
 
 void add_digits(ByteGrammar& grammar, int32_t from, const Digits& digits, int low, int high, int32_t to) {
   if (digits.base != 0) {
-    grammar.add_edge(from, static_cast<uint8_t>(digits.base + low), static_cast<uint8_t>(digits.base + high), to);
+    grammar.add_edge(from, static_cast<uint8_t>(digits.base + low), static_cast<uint8_t>(digits.base + high),
+                     to);
     return;
   }
-  if (low <= 9) grammar.add_edge(from, static_cast<uint8_t>('0' + low), static_cast<uint8_t>('0' + std::min(high, 9)), to);
+  if (low <= 9)
+    grammar.add_edge(from, static_cast<uint8_t>('0' + low), static_cast<uint8_t>('0' + std::min(high, 9)),
+                     to);
   if (high >= 10) {
     const int first = std::max(low, 10) - 10, last = high - 10;
     grammar.add_edge(from, static_cast<uint8_t>('a' + first), static_cast<uint8_t>('a' + last), to);
@@ -29,9 +32,10 @@ void add_digits(ByteGrammar& grammar, int32_t from, const Digits& digits, int lo
 }
 
 // Numbers from `low` to `high`, written with exactly these places, lead from a state to another.
-void add_numbers(ByteGrammar& grammar, int32_t from, std::span<const Digits> places, char32_t low, char32_t high,
-                 int32_t to) {
-  if (places.size() == 1) return add_digits(grammar, from, places[0], static_cast<int>(low), static_cast<int>(high), to);
+void add_numbers(ByteGrammar& grammar, int32_t from, std::span<const Digits> places, char32_t low,
+                 char32_t high, int32_t to) {
+  if (places.size() == 1)
+    return add_digits(grammar, from, places[0], static_cast<int>(low), static_cast<int>(high), to);
   const std::span<const Digits> rest = places.subspan(1);
   char32_t size = 1;  // numbers of the rest
   for (const Digits& place : rest) size *= static_cast<char32_t>(place.count);
@@ -56,9 +60,10 @@ struct Utf8Length {
   size_t count;
 };
 constexpr Digits kFollowing{64, 0x80};
-constexpr Utf8Length kUtf8Lengths[] = {{0x80, 0x7FF, {{{32, 0xC0}, kFollowing}}, 2},
-                                       {0x800, 0xFFFF, {{{16, 0xE0}, kFollowing, kFollowing}}, 3},
-                                       {0x10000, 0x10FFFF, {{{8, 0xF0}, kFollowing, kFollowing, kFollowing}}, 4}};
+constexpr Utf8Length kUtf8Lengths[] = {
+    {0x80, 0x7FF, {{{32, 0xC0}, kFollowing}}, 2},
+    {0x800, 0xFFFF, {{{16, 0xE0}, kFollowing, kFollowing}}, 3},
+    {0x10000, 0x10FFFF, {{{8, 0xF0}, kFollowing, kFollowing, kFollowing}}, 4}};
 constexpr Digits kHex4[] = {{16, 0}, {16, 0}, {16, 0}, {16, 0}};
 
 struct ShortEscape {
@@ -107,7 +112,8 @@ int32_t JsonCharacters::escaped_or_long(const CodePointSet& set) {
   if (!is_new) return found->second;
   const int32_t start = found->second = grammar_.add_state(), end = grammar_.add_state();
   grammar_.set_final(end);
-  if (set == CodePointSet::all().minus(plain_ascii())) grammar_.set_free_characters(start, ByteGrammar::kAnyCharacter);
+  if (set == CodePointSet::all().minus(plain_ascii()))
+    grammar_.set_free_characters(start, ByteGrammar::kAnyCharacter);
   for (const Utf8Length& length : kUtf8Lengths) {
     const std::span<const Digits> places = std::span(length.places).first(length.count);
     for_ranges(set, length.low, length.high,
@@ -119,7 +125,9 @@ int32_t JsonCharacters::escaped_or_long(const CodePointSet& set) {
     if (set.contains(short_escape.character)) grammar_.add_edge(escape, short_escape.letter, end);
   }
   grammar_.add_edge(escape, 'u', hex);
-  const auto add_hex = [&](char32_t low, char32_t high) { add_numbers(grammar_, hex, kHex4, low, high, end); };
+  const auto add_hex = [&](char32_t low, char32_t high) {
+    add_numbers(grammar_, hex, kHex4, low, high, end);
+  };
   for_ranges(set, 0, 0x1F, add_hex);
   for_ranges(set, 0x7F, kLastBmp, add_hex);
   for_ranges(set, kLastBmp + 1, 0x10FFFF,

@@ -25,8 +25,8 @@ int digits_of(int64_t value) {
   return digits;
 }
 
-// Digit by digit, the numbers of [low, high] without leading zeros. What was read is either the beginning of a
-// bound, or all that matters of it is how many more digits there may be and what remains on division.
+// Digit by digit, the numbers of [low, high] without leading zeros. What was read is either the beginning of
+// a bound, or all that matters of it is how many more digits there may be and what remains on division.
 class WholeNumbers {
  public:
   // `low` and `high` are not negative.
@@ -118,14 +118,17 @@ class Decimals : public WholeNumbers {
   }
 
   // Only where a bound itself is out does it matter that a double must tell a number from it.
-  static int exclusive_digits(const DecimalBound& bound) { return bound.is_exclusive ? digits_of(bound.whole) : 0; }
+  static int exclusive_digits(const DecimalBound& bound) {
+    return bound.is_exclusive ? digits_of(bound.whole) : 0;
+  }
   static int digit_of(const DecimalBound& bound, int position) {
     const auto index = static_cast<size_t>(position);
     return index < bound.fraction.size() ? bound.fraction[index] - '0' : 0;
   }
   static bool has_rest(const DecimalBound& bound, int position) {
     const std::string& digits = bound.fraction;
-    return digits.find_first_not_of('0', std::min(digits.size(), static_cast<size_t>(position))) != std::string::npos;
+    return digits.find_first_not_of('0', std::min(digits.size(), static_cast<size_t>(position))) !=
+           std::string::npos;
   }
 
   // After `position` digits behind the point, those of the bounds as long as `at_low` and `at_high`.
@@ -139,8 +142,8 @@ class Decimals : public WholeNumbers {
     if (!is_new) return found->second;
     const int32_t state = found->second = grammar_.add_state();
     if (position > 0 && may_end(position, at_low, at_high)) grammar_.set_final(state);
-    const int longest = std::max({most_, static_cast<int>(low_.fraction.size()) + 1,
-                                  static_cast<int>(high_.fraction.size()) + 1});
+    const int longest = std::max(
+        {most_, static_cast<int>(low_.fraction.size()) + 1, static_cast<int>(high_.fraction.size()) + 1});
     if (position >= (at_low || at_high ? longest : most_)) return state;
     for (int digit = 0; digit <= 9; ++digit) {
       const int low = at_low ? digit_of(low_, position) : 0, high = at_high ? digit_of(high_, position) : 9;
@@ -205,7 +208,8 @@ int32_t add_any_number(ByteGrammar& grammar) {
 
 int32_t add_integer(ByteGrammar& grammar, int64_t low, int64_t high, int64_t multiple) {
   const int32_t start = grammar.add_state();
-  if (high >= 0) grammar.add_jump(start, WholeNumbers(grammar, std::max<int64_t>(low, 0), high, multiple).write());
+  if (high >= 0)
+    grammar.add_jump(start, WholeNumbers(grammar, std::max<int64_t>(low, 0), high, multiple).write());
   if (low < 0) {
     const int64_t nearest = std::max<int64_t>(-high, 1);
     grammar.add_edge(start, '-', WholeNumbers(grammar, nearest, -low, multiple).write());

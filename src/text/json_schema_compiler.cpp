@@ -23,11 +23,11 @@ struct ImpliedType {
   const char* type;
 };
 constexpr ImpliedType kImpliedTypes[] = {
-    {"properties", "object"},       {"required", "object"},         {"additionalProperties", "object"},
-    {"items", "array"},             {"prefixItems", "array"},       {"minItems", "array"},
-    {"maxItems", "array"},          {"minLength", "string"},        {"maxLength", "string"},
-    {"pattern", "string"},          {"format", "string"},           {"minimum", "number"},
-    {"maximum", "number"},          {"exclusiveMinimum", "number"}, {"exclusiveMaximum", "number"},
+    {"properties", "object"}, {"required", "object"},         {"additionalProperties", "object"},
+    {"items", "array"},       {"prefixItems", "array"},       {"minItems", "array"},
+    {"maxItems", "array"},    {"minLength", "string"},        {"maxLength", "string"},
+    {"pattern", "string"},    {"format", "string"},           {"minimum", "number"},
+    {"maximum", "number"},    {"exclusiveMinimum", "number"}, {"exclusiveMaximum", "number"},
     {"multipleOf", "number"},
 };
 constexpr const char* kTypes[] = {"object", "array", "string", "number", "integer", "boolean", "null"};
@@ -36,8 +36,9 @@ std::set<std::string> types_of(const Json& schema, const std::string& pointer) {
   std::set<std::string> types;
   if (const auto type = schema.find("type"); type != schema.end()) {
     for (const Json& name : type->is_array() ? *type : Json::array({*type})) {
-      const bool is_known = name.is_string() && std::find(std::begin(kTypes), std::end(kTypes),
-                                                          name.get_ref<const std::string&>()) != std::end(kTypes);
+      const bool is_known =
+          name.is_string() && std::find(std::begin(kTypes), std::end(kTypes),
+                                        name.get_ref<const std::string&>()) != std::end(kTypes);
       if (!is_known) {
         fail(ErrorCode::invalid_argument, pointer, "type",
              fmt::format("{} is no type", quote(name.dump(-1, ' ', false, Json::error_handler_t::replace))));
@@ -155,7 +156,8 @@ void Compiler::fill_object(const Json& schema, const std::string& pointer, int32
   const bool is_alone = applicators.size() == 1 && assertions == 0;
   if (is_alone && keyword == "$ref") {
     grammar.add_jump(start, now(document_.resolve(operand, pointer), pointer));
-  } else if (is_alone && operand.is_array() && !operand.empty() && (keyword != "allOf" || operand.size() == 1)) {
+  } else if (is_alone && operand.is_array() && !operand.empty() &&
+             (keyword != "allOf" || operand.size() == 1)) {
     for (size_t i = 0; i < operand.size(); ++i) {
       grammar.add_jump(start, now(operand[i], pointer_to(pointer_to(pointer, keyword), std::to_string(i))));
     }
@@ -178,7 +180,8 @@ void Compiler::fill_plain(const Json& schema, const std::string& pointer, int32_
     }
     const bool is_list = std::string_view(keyword) == "enum";
     if (is_list && !values->is_array()) fail(ErrorCode::invalid_argument, pointer, keyword, "must be a list");
-    return fill_values(is_list ? *values : Json::array({*values}), types, pointer_to(pointer, keyword), start);
+    return fill_values(is_list ? *values : Json::array({*values}), types, pointer_to(pointer, keyword),
+                       start);
   }
   if (has_type(types, "object")) add_object(schema, pointer, start);
   if (has_type(types, "array")) add_array(schema, pointer, start);
@@ -221,7 +224,8 @@ void Compiler::add_literal(const Json& value, const std::string& pointer, int32_
   if (value.is_array()) {
     Json items = Json::array();
     for (const Json& item : value) items.push_back(Json::object({{"const", item}}));
-    schema = {{"type", "array"}, {"prefixItems", std::move(items)}, {"minItems", value.size()}, {"items", false}};
+    schema = {
+        {"type", "array"}, {"prefixItems", std::move(items)}, {"minItems", value.size()}, {"items", false}};
   } else {
     Json properties = Json::object(), required = Json::array();
     for (const auto& [name, item] : value.items()) {

@@ -33,7 +33,8 @@ class Compiler {
   void fill(const Json& schema, const std::string& pointer, int32_t start);
   void fill_object(const Json& schema, const std::string& pointer, int32_t start);
   void fill_plain(const Json& schema, const std::string& pointer, int32_t start);
-  void fill_values(const Json& values, const std::set<std::string>& types, const std::string& pointer, int32_t start);
+  void fill_values(const Json& values, const std::set<std::string>& types, const std::string& pointer,
+                   int32_t start);
   void add_literal(const Json& value, const std::string& pointer, int32_t start);
   void check_size(const std::string& pointer) const;
 

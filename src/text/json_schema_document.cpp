@@ -30,7 +30,9 @@ class LimitReader : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { return false; }
   bool start_object(size_t) override { return open(); }
   bool start_array(size_t) override { return open(); }
-  bool key(string_t&) override { return ++members_.back() <= kMostMembers || stop("has too many members in one object"); }
+  bool key(string_t&) override {
+    return ++members_.back() <= kMostMembers || stop("has too many members in one object");
+  }
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool parse_error(size_t at, const std::string&, const nlohmann::detail::exception&) override {
@@ -128,8 +130,11 @@ std::string pointer_to(const std::string& pointer, std::string_view key) {
 }
 
 Json read_schema(std::string_view text) {
-  const auto invalid = [](std::string what) { fail(ErrorCode::invalid_argument, "JSON schema", "", std::move(what)); };
-  if (text.size() > kMostBytes) invalid(fmt::format("is {} bytes long, {} are taken", text.size(), kMostBytes));
+  const auto invalid = [](std::string what) {
+    fail(ErrorCode::invalid_argument, "JSON schema", "", std::move(what));
+  };
+  if (text.size() > kMostBytes)
+    invalid(fmt::format("is {} bytes long, {} are taken", text.size(), kMostBytes));
   LimitReader limits;
   if (!Json::sax_parse(text.begin(), text.end(), &limits)) invalid(limits.problem);
   return Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
@@ -203,7 +208,8 @@ std::vector<const Json*> Document::alternatives(const Json& schema, const std::s
 
 std::vector<Json> Document::expand(const Json& schema, const std::string& pointer, int depth) {
   if (depth > kMostReferences) refuse(pointer, "", "refers to itself, or to what does");
-  if (schema.is_boolean()) return schema.get<bool>() ? std::vector<Json>{Json::object()} : std::vector<Json>{};
+  if (schema.is_boolean())
+    return schema.get<bool>() ? std::vector<Json>{Json::object()} : std::vector<Json>{};
   if (!schema.is_object()) fail(ErrorCode::invalid_argument, pointer, "", "must be an object or a boolean");
   Json own = Json::object();
   for (const auto& [key, value] : schema.items()) {
@@ -212,7 +218,8 @@ std::vector<Json> Document::expand(const Json& schema, const std::string& pointe
   }
   std::vector<Json> all = {std::move(own)};
   const auto cross = [&](const std::vector<Json>& others) {
-    if (all.size() * others.size() > kMostAlternatives) refuse(pointer, "", "has too many combinations of schemas");
+    if (all.size() * others.size() > kMostAlternatives)
+      refuse(pointer, "", "has too many combinations of schemas");
     std::vector<Json> merged;
     for (const Json& one : all) {
       for (const Json& other : others) {
@@ -225,7 +232,8 @@ std::vector<Json> Document::expand(const Json& schema, const std::string& pointe
   if (schema.contains("$ref")) cross(expand(resolve(schema["$ref"], pointer), pointer, depth + 1));
   const auto parts = [&](const char* key) -> const Json& {
     const Json& list = schema[key];
-    if (!list.is_array() || list.empty()) fail(ErrorCode::invalid_argument, pointer, key, "must be a list of schemas");
+    if (!list.is_array() || list.empty())
+      fail(ErrorCode::invalid_argument, pointer, key, "must be a list of schemas");
     return list;
   };
   if (schema.contains("allOf")) {

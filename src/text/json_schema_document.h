@@ -22,7 +22,8 @@ struct Failure {
 };
 
 // `pointer`: where in the schema, "#/properties/age"; `keyword` may be empty.
-[[noreturn]] void fail(base::ErrorCode code, const std::string& pointer, std::string_view keyword, std::string what);
+[[noreturn]] void fail(base::ErrorCode code, const std::string& pointer, std::string_view keyword,
+                       std::string what);
 [[noreturn]] inline void refuse(const std::string& pointer, std::string_view keyword, std::string what) {
   fail(base::ErrorCode::unsupported, pointer, keyword, std::move(what));
 }

@@ -40,7 +40,9 @@ Json common_types(const Json& a, const Json& b) {
   Json result = Json::array();
   for (const char* name : {"null", "boolean", "integer", "number", "string", "array", "object"}) {
     const bool is_integer = std::string_view(name) == "integer";
-    const auto takes = [&](const Json& types) { return has(types, name) || (is_integer && has(types, "number")); };
+    const auto takes = [&](const Json& types) {
+      return has(types, name) || (is_integer && has(types, "number"));
+    };
     if (takes(a) && takes(b) && !(is_integer && has(a, "number") && has(b, "number"))) result.push_back(name);
   }
   return result;
@@ -64,7 +66,8 @@ void merge_objects(const Json& a, const Json& b, Json& result) {
   for (const auto& [name, schema] : right.items()) {
     if (!left.contains(name)) all[name] = both(schema, additional(a));
   }
-  if (find(a, "properties") != nullptr || find(b, "properties") != nullptr) result["properties"] = std::move(all);
+  if (find(a, "properties") != nullptr || find(b, "properties") != nullptr)
+    result["properties"] = std::move(all);
   if (find(a, "additionalProperties") != nullptr || find(b, "additionalProperties") != nullptr) {
     result["additionalProperties"] = both(additional(a), additional(b));
   }
@@ -81,7 +84,8 @@ bool is_one_of(std::string_view key, std::initializer_list<std::string_view> key
 
 // Of a keyword that both have. Returns false if nothing satisfies both.
 bool merge_keyword(const std::string& key, Json& into, const Json& other, const std::string& pointer) {
-  if (into == other || is_one_of(key, {"properties", "required", "additionalProperties", "type", "nullable"})) return true;
+  if (into == other || is_one_of(key, {"properties", "required", "additionalProperties", "type", "nullable"}))
+    return true;
   const bool numbers = into.is_number() && other.is_number();
   if (numbers && is_one_of(key, {"minimum", "exclusiveMinimum", "minLength", "minItems"})) {
     into = std::max(into, other);
@@ -112,7 +116,9 @@ bool merge_keyword(const std::string& key, Json& into, const Json& other, const 
 Json merge(const Json& a, const Json& b, const std::string& pointer) {
   if (b.empty()) return a;
   if (a.empty()) return b;
-  const auto is_list = [](const Json& schema) { return schema.contains("items") || schema.contains("prefixItems"); };
+  const auto is_list = [](const Json& schema) {
+    return schema.contains("items") || schema.contains("prefixItems");
+  };
   if ((a.contains("prefixItems") && is_list(b)) || (b.contains("prefixItems") && is_list(a))) {
     refuse(pointer, "prefixItems", "is not supported in a combination of schemas for lists");
   }

@@ -22,7 +22,8 @@ const Json* find(const Json& schema, const char* keyword) {
 }
 
 bool is_plain(const std::string& name) {
-  return std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
 }
 
 // `additional` stands for what `required` names and `properties` does not; null: there is no such member.
@@ -30,7 +31,8 @@ std::vector<Property> properties_of(const Json& schema, const Json* additional, 
                                     bool& is_impossible) {
   std::vector<Property> result;
   if (const Json* properties = find(schema, "properties")) {
-    if (!properties->is_object()) fail(ErrorCode::invalid_argument, pointer, "properties", "must be an object");
+    if (!properties->is_object())
+      fail(ErrorCode::invalid_argument, pointer, "properties", "must be an object");
     const std::string inside = pointer_to(pointer, "properties");
     for (const auto& [name, value] : properties->items()) {
       result.push_back({name, &value, pointer_to(inside, name), false});
@@ -38,7 +40,8 @@ std::vector<Property> properties_of(const Json& schema, const Json* additional, 
   }
   const Json* required = find(schema, "required");
   if (required == nullptr) return result;
-  if (!required->is_array()) fail(ErrorCode::invalid_argument, pointer, "required", "must be a list of names");
+  if (!required->is_array())
+    fail(ErrorCode::invalid_argument, pointer, "required", "must be a list of names");
   std::map<std::string_view, size_t> known;
   for (size_t i = 0; i < result.size(); ++i) known[result[i].name] = i;
   std::vector<std::string> others;
@@ -53,7 +56,8 @@ std::vector<Property> properties_of(const Json& schema, const Json* additional, 
   }
   is_impossible = !others.empty() && additional == nullptr;
   for (const std::string& name : others) {
-    if (additional != nullptr) result.push_back({name, additional, pointer_to(pointer, "additionalProperties"), true});
+    if (additional != nullptr)
+      result.push_back({name, additional, pointer_to(pointer, "additionalProperties"), true});
   }
   return result;
 }

@@ -37,7 +37,8 @@ Bound bound_of(const Json& schema, const char* inclusive, const char* exclusive,
                const std::string& pointer) {
   const auto read = [&](const char* keyword) {
     const Json* found = find(schema, keyword);
-    if (found != nullptr && !found->is_number()) fail(ErrorCode::invalid_argument, pointer, keyword, "must be a number");
+    if (found != nullptr && !found->is_number())
+      fail(ErrorCode::invalid_argument, pointer, keyword, "must be a number");
     return found;
   };
   Bound bound{read(inclusive), false, inclusive};
@@ -61,9 +62,11 @@ int64_t integer_bound(const Bound& bound, bool is_low, const std::string& pointe
     return -direction * kLargestInteger;
   }
   const double rounded = is_low ? std::ceil(bound.value()) : std::floor(bound.value());
-  const int64_t integer = bound.number->is_number_integer() ? bound.number->get<int64_t>() : static_cast<int64_t>(rounded);
+  const int64_t integer =
+      bound.number->is_number_integer() ? bound.number->get<int64_t>() : static_cast<int64_t>(rounded);
   const bool is_hit = bound.number->is_number_integer() || rounded == bound.value();
-  return std::clamp(integer + (bound.is_exclusive && is_hit ? direction : 0), -kLargestInteger, kLargestInteger);
+  return std::clamp(integer + (bound.is_exclusive && is_hit ? direction : 0), -kLargestInteger,
+                    kLargestInteger);
 }
 
 // The digits of a bound's magnitude: the fewest that mean the same double.
@@ -98,8 +101,10 @@ std::optional<int64_t> multiple_of(const Json& schema, const std::string& pointe
 }  // namespace
 
 void Compiler::add_integers(const Json& schema, const std::string& pointer, int32_t start) {
-  const int64_t low = integer_bound(bound_of(schema, "minimum", "exclusiveMinimum", true, pointer), true, pointer);
-  const int64_t high = integer_bound(bound_of(schema, "maximum", "exclusiveMaximum", false, pointer), false, pointer);
+  const int64_t low =
+      integer_bound(bound_of(schema, "minimum", "exclusiveMinimum", true, pointer), true, pointer);
+  const int64_t high =
+      integer_bound(bound_of(schema, "maximum", "exclusiveMaximum", false, pointer), false, pointer);
   if (low <= high) {
     grammar.add_jump(start, add_integer(grammar, low, high, multiple_of(schema, pointer).value_or(1)));
   }
@@ -119,11 +124,14 @@ void Compiler::add_numbers(const Json& schema, const std::string& pointer, int32
   const double most = high.number == nullptr ? largest : high.value();
   if (least > largest) refuse(pointer, low.keyword, "of such a size is not supported");
   if (most < -largest) refuse(pointer, high.keyword, "of such a size is not supported");
-  const DecimalBound low_digits = low.number == nullptr ? DecimalBound{kLargestDecimal, "", false} : decimal_bound(low, pointer);
-  const DecimalBound high_digits = high.number == nullptr ? DecimalBound{kLargestDecimal, "", false} : decimal_bound(high, pointer);
+  const DecimalBound low_digits =
+      low.number == nullptr ? DecimalBound{kLargestDecimal, "", false} : decimal_bound(low, pointer);
+  const DecimalBound high_digits =
+      high.number == nullptr ? DecimalBound{kLargestDecimal, "", false} : decimal_bound(high, pointer);
   const DecimalBound zero;
   if (most >= 0) grammar.add_jump(start, add_decimal(grammar, least >= 0 ? low_digits : zero, high_digits));
-  if (least < 0) grammar.add_edge(start, '-', add_decimal(grammar, most <= 0 ? high_digits : zero, low_digits));
+  if (least < 0)
+    grammar.add_edge(start, '-', add_decimal(grammar, most <= 0 ? high_digits : zero, low_digits));
 }
 
 int32_t Compiler::free_body(int32_t least, int32_t most) {
@@ -155,7 +163,8 @@ void Compiler::add_string(const Json& schema, const std::string& pointer, int32_
       if (!result.ok()) refuse(pointer, keyword, result.error().what);
       return std::move(result).value();
     };
-    CharacterAutomaton automaton = check(CharacterAutomaton::from_pattern(patterns[0].second), patterns[0].first);
+    CharacterAutomaton automaton =
+        check(CharacterAutomaton::from_pattern(patterns[0].second), patterns[0].first);
     if (patterns.size() > 1) {
       automaton = check(
           automaton.intersect(check(CharacterAutomaton::from_pattern(patterns[1].second), patterns[1].first)),
@@ -183,7 +192,8 @@ void Compiler::add_array(const Json& schema, const std::string& pointer, int32_t
   int32_t most = count_of(schema, "maxItems", ByteGrammar::kUnlimited, kLongestList, pointer);
   const Json* prefix = find(schema, "prefixItems");
   const Json* rest = find(schema, "items");
-  if (rest != nullptr && rest->is_array()) refuse(pointer, "items", "as a list is not supported; use prefixItems");
+  if (rest != nullptr && rest->is_array())
+    refuse(pointer, "items", "as a list is not supported; use prefixItems");
   if (prefix != nullptr && !prefix->is_array()) {
     fail(ErrorCode::invalid_argument, pointer, "prefixItems", "must be a list of schemas");
   }

@@ -44,7 +44,7 @@ struct TokenIndex::Data {
   std::vector<uint16_t> characters;       // [i of ids()]: in a string, it begins so many and stays there
   std::vector<TokenBits> content;         // [n]: tokens that stay in a string and begin at most n characters
   std::vector<std::pair<uint16_t, int32_t>> longest;  // (characters, id) of those that the limits leave out
-  std::vector<int32_t> not_first;         // what they write depends on whether they are the first
+  std::vector<int32_t> not_first;                     // what they write depends on whether they are the first
   uint16_t most_characters = 0;
 
   explicit Data(Tokenizer value) : tokenizer(std::move(value)) {}
@@ -73,7 +73,8 @@ void TokenIndex::Data::read_content() {
     path[depth] = node;
     if (machine.is_complete(here)) {
       for (size_t i = 1; i <= depth; ++i) closes[static_cast<size_t>(path[i])] = true;
-      for (int32_t below = node; below < place.subtree_end; ++below) closes[static_cast<size_t>(below)] = true;
+      for (int32_t below = node; below < place.subtree_end; ++below)
+        closes[static_cast<size_t>(below)] = true;
       for (int32_t i = place.tokens_begin; i < trie.tokens_end(node); ++i) {
         const int32_t id = trie.ids()[static_cast<size_t>(i)];
         closing_tokens.emplace_back(tokenizer.token_bytes(id), id);
@@ -155,7 +156,8 @@ base::Result<TokenIndex> TokenIndex::from(const Tokenizer& tokenizer, std::span<
     }
   }
   // A character that is begun must be completed: without tokens for single bytes only whole ones count.
-  const bool has_bytes = std::all_of(is_written.begin() + 0x80, is_written.begin() + 0xC0, [](bool b) { return b; });
+  const bool has_bytes =
+      std::all_of(is_written.begin() + 0x80, is_written.begin() + 0xC0, [](bool b) { return b; });
   if (!has_bytes) std::erase_if(tokens, [](const auto& token) { return !base::is_valid_utf8(token.first); });
 
   auto data = std::make_shared<Data>(tokenizer);
@@ -177,7 +179,8 @@ base::Result<TokenIndex> TokenIndex::from(const Tokenizer& tokenizer, std::span<
 TokenBits TokenIndex::allowed(GrammarMachine& machine, Configuration from) const {
   const Data& data = *data_;
   const auto add_own = [](const TokenTrie& trie, int32_t node, TokenBits& bits) {
-    for (int32_t i = trie[node].tokens_begin; i < trie.own_end(node); ++i) bits.set(trie.ids()[static_cast<size_t>(i)]);
+    for (int32_t i = trie[node].tokens_begin; i < trie.own_end(node); ++i)
+      bits.set(trie.ids()[static_cast<size_t>(i)]);
   };
   const int32_t free = machine.free_characters(from);
   TokenBits bits = free >= 0 ? data.content_up_to(free) : TokenBits(vocab_size());

@@ -1,6 +1,7 @@
 #include "text/token_mask.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 
@@ -12,6 +13,20 @@ namespace {
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 
 void forbid(std::span<float> logits) { std::fill(logits.begin(), logits.end(), kForbidden); }
+
+// Whichever are fewer are written one by one: a test of every bit takes twice as long.
+void apply_word(uint64_t allowed, std::span<float> logits) {
+  std::array<float, 64> kept;
+  const bool are_few = std::popcount(allowed) < 24;
+  if (are_few) {
+    std::copy(logits.begin(), logits.end(), kept.begin());
+    forbid(logits);
+  }
+  for (uint64_t word = are_few ? allowed : ~allowed; word != 0; word &= word - 1) {
+    const auto i = static_cast<size_t>(std::countr_zero(word));
+    if (i < logits.size()) logits[i] = are_few ? kept[i] : kForbidden;
+  }
+}
 
 }  // namespace
 
@@ -75,7 +90,7 @@ void TokenMask::apply_bits(std::span<float> logits) const {
     if (word == 0) {
       forbid(part);
     } else if (word != ~uint64_t{0}) {
-      for (size_t i = 0; i < part.size(); ++i) part[i] = (word >> i & 1) != 0 ? part[i] : kForbidden;
+      apply_word(word, part);
     }
   }
 }
@@ -86,12 +101,26 @@ bool TokenMask::allows(int32_t id) const {
   return std::binary_search(ids_.begin(), ids_.end(), id) == (kind_ == Kind::allowed);
 }
 
+std::vector<int32_t> TokenMask::allowed_ids() const {
+  if (kind_ == Kind::allowed) return ids_;
+  std::vector<int32_t> result;
+  result.reserve(static_cast<size_t>(allowed_));
+  auto forbidden = ids_.begin();
+  for (int32_t id = 0; id < size_; ++id) {
+    const bool is_listed = forbidden != ids_.end() && *forbidden == id;
+    if (is_listed) ++forbidden;
+    if (kind_ == Kind::bits ? allows(id) : !is_listed) result.push_back(id);
+  }
+  return result;
+}
+
 size_t TokenMask::memory() const {
   return sizeof(TokenMask) + ids_.size() * sizeof(int32_t) + words_.size() * sizeof(uint64_t);
 }
 
 uint64_t TokenMask::hash() const {
-  const uint64_t seed = XXH3_64bits_withSeed(ids_.data(), ids_.size() * sizeof(int32_t), static_cast<uint64_t>(kind_));
+  const uint64_t seed =
+      XXH3_64bits_withSeed(ids_.data(), ids_.size() * sizeof(int32_t), static_cast<uint64_t>(kind_));
   return XXH3_64bits_withSeed(words_.data(), words_.size() * sizeof(uint64_t), seed);
 }
 

@@ -33,7 +33,8 @@ class TokenMask {
   // Sets the logits of all other tokens to −inf, of ids past the vocabulary's too.
   void apply(std::span<float> logits) const;
   bool allows(int32_t id) const;
-  int32_t allowed() const { return allowed_; }
+  int32_t allowed() const { return allowed_; }  // how many
+  std::vector<int32_t> allowed_ids() const;     // ascending
 
   size_t memory() const;
   bool operator==(const TokenMask&) const = default;

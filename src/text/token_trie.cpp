@@ -5,7 +5,8 @@
 namespace rafter::text {
 
 TokenTrie::TokenTrie(std::vector<std::pair<std::string_view, int32_t>> tokens) {
-  std::erase_if(tokens, [](const auto& token) { return token.first.empty() || token.first.size() > kLongestToken; });
+  std::erase_if(tokens,
+                [](const auto& token) { return token.first.empty() || token.first.size() > kLongestToken; });
   std::sort(tokens.begin(), tokens.end());
   ids_.reserve(tokens.size());
   std::vector<int32_t> path;  // nodes from the top to the token before
@@ -16,7 +17,8 @@ TokenTrie::TokenTrie(std::vector<std::pair<std::string_view, int32_t>> tokens) {
     }
   };
   for (const auto& [bytes, id] : tokens) {
-    const auto shared = std::mismatch(bytes.begin(), bytes.end(), before.begin(), before.end()).first - bytes.begin();
+    const auto shared =
+        std::mismatch(bytes.begin(), bytes.end(), before.begin(), before.end()).first - bytes.begin();
     close(static_cast<size_t>(shared));
     for (size_t depth = path.size(); depth < bytes.size(); ++depth) {
       path.push_back(static_cast<int32_t>(nodes_.size()));

@@ -31,8 +31,9 @@ inline std::vector<Json> schema_cases() {
 inline const TokenIndex& byte_index() {
   static const TokenIndex index = [] {
     const Tokenizer tokenizer = decode::byte_tokenizer(
-        {"{\"", "\":", "\",\"", "true", "\"}", "null", "[]", "]}", ", \"", "\\\"", "\\n", "ab", "abc", "b\"", "日", "\xE6\x97",
-         "\xA5\"", "12", "123", ".5", "0.", "\n  ", "u00", "e\":", "xyz\\", "\"a\":1", "}}", "日本", "name", "\\u"});
+        {"{\"", "\":",  "\",\"", "true", "\"}",   "null",     "[]",     "]}",   ", \"", "\\\"",
+         "\\n", "ab",   "abc",   "b\"",  "日",    "\xE6\x97", "\xA5\"", "12",   "123",  ".5",
+         "0.",  "\n  ", "u00",   "e\":", "xyz\\", "\"a\":1",  "}}",     "日本", "name", "\\u"});
     const int32_t end = tokenizer.vocab_size() - 1;
     return TokenIndex::from(tokenizer, std::span(&end, 1)).value();
   }();
@@ -131,7 +132,8 @@ inline int ending(std::string_view bytes) {
 
 // An answer by a model that knows nothing: any allowed token, with a liking for what ends things. Absent if
 // `most` tokens did not end it.
-inline std::optional<std::string> random_answer(const CompiledSchema& schema, std::mt19937& random, int most) {
+inline std::optional<std::string> random_answer(const CompiledSchema& schema, std::mt19937& random,
+                                                int most) {
   SchemaState state = schema.start();
   std::string text;
   for (int i = 0; i < most; ++i) {
@@ -141,17 +143,14 @@ inline std::optional<std::string> random_answer(const CompiledSchema& schema, st
     const bool may_end = schema.is_complete(state);
     if (may_end && random() % 3 == 0) return text;
     // The best of some allowed tokens; the longer it takes, the more of them.
+    std::vector<int32_t> ids = mask->allowed_ids();
+    std::erase_if(ids, [&](int32_t id) { return schema.index().is_end(id); });
     std::optional<int32_t> choice;
     int best = 0;
-    const int size = schema.index().vocab_size();
-    const auto start = static_cast<int>(random() % static_cast<unsigned>(size));
-    int tries = 1 + i * i / 100;
-    for (int n = 0; n < size && tries > 0; ++n) {
-      const int32_t id = (start + n) % size;
-      if (!mask->allows(id) || schema.index().is_end(id)) continue;
+    for (int tries = 0; tries <= i * i / 100 && tries < 3000 && !ids.empty(); ++tries) {
+      const int32_t id = ids[random() % ids.size()];
       const int value = ending(schema.index().writes(id));
       if (!choice || value > best) choice = id, best = value;
-      --tries;
     }
     RAFTER_CHECK(choice || may_end, "only an end may follow {}, and it may not", text);
     if (!choice) return text;

@@ -11,7 +11,9 @@ namespace {
 
 using testing::byte_index;
 
-base::Result<testing::Compiled> compile(std::string_view schema) { return compile_json_schema(schema, byte_index()); }
+base::Result<testing::Compiled> compile(std::string_view schema) {
+  return compile_json_schema(schema, byte_index());
+}
 
 TEST(JsonSchema, CasesByHand) {
   const auto wrong = testing::wrong_cases(&compile_json_schema, byte_index());
@@ -32,7 +34,8 @@ TEST(JsonSchema, MasksAreWhatTheMachineReads) {
         std::vector<int32_t> allowed;
         for (int32_t id = 0; id < byte_index().vocab_size(); ++id) {
           SchemaState next = state;
-          const bool reads = byte_index().is_end(id) ? (*schema)->is_complete(state) : (*schema)->advance(next, id);
+          const bool reads =
+              byte_index().is_end(id) ? (*schema)->is_complete(state) : (*schema)->advance(next, id);
           ASSERT_EQ(mask->allows(id), reads) << one["schema"] << " token " << id;
           if (reads && !byte_index().is_end(id)) allowed.push_back(id);
         }
@@ -98,8 +101,10 @@ TEST(JsonSchema, MemoryStartsAfresh) {
   const auto schema = compile(R"({"type":"array","items":{"$ref":"#"}})");
   ASSERT_TRUE(schema.ok());
   SchemaState state = (*schema)->start();
-  for (int i = 0; i < 60'000; ++i) ASSERT_TRUE((*schema)->advance(state, '[') && (*schema)->mask(state)->allows(']'));
-  for (int i = 0; i < 60'000; ++i) ASSERT_TRUE((*schema)->mask(state)->allows(']') && (*schema)->advance(state, ']'));
+  for (int i = 0; i < 60'000; ++i)
+    ASSERT_TRUE((*schema)->advance(state, '[') && (*schema)->mask(state)->allows(']'));
+  for (int i = 0; i < 60'000; ++i)
+    ASSERT_TRUE((*schema)->mask(state)->allows(']') && (*schema)->advance(state, ']'));
   EXPECT_TRUE((*schema)->is_complete(state));
 }
 
@@ -145,10 +150,14 @@ TEST(JsonSchema, HostileSchemasTakeBoundedTime) {
   for (int i = 0; i < 3000; ++i) chain += fmt::format(R"("d{}":{{"$ref":"#/$defs/d{}"}},)", i, i + 1);
   schemas.push_back(R"({"$ref":"#/$defs/d0","$defs":{)" + chain + R"("d3000":{"type":"null"}}})");
   for (int i = 0; i < 40; ++i) {
-    unions += (i ? "," : "") + fmt::format(R"({{"anyOf":[{{"properties":{{"a{0}":{{}}}}}},{{"properties":{{"b{0}":{{}}}}}}]}})", i);
+    unions +=
+        (i ? "," : "") +
+        fmt::format(R"({{"anyOf":[{{"properties":{{"a{0}":{{}}}}}},{{"properties":{{"b{0}":{{}}}}}}]}})", i);
   }
   schemas.push_back(R"({"allOf":[)" + unions + "]}");
-  for (int i = 0; i < 200; ++i) alike += (i ? "," : "") + fmt::format(R"({{"type":"array","maxItems":{},"items":{{"$ref":"#"}}}})", i + 1);
+  for (int i = 0; i < 200; ++i)
+    alike +=
+        (i ? "," : "") + fmt::format(R"({{"type":"array","maxItems":{},"items":{{"$ref":"#"}}}})", i + 1);
   schemas.push_back(R"({"anyOf":[)" + alike + "]}");
   // Combinations that make new schemas of themselves.
   schemas.push_back(
