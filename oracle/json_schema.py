@@ -335,7 +335,7 @@ def write_random(out, count, seed):
 
 def check(path):
     count = faults = 0
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n"):
         case = json.loads(line)
         count += 1
         fault = fault_of(json.loads(case["schema"]), case["text"])

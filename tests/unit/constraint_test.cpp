@@ -21,7 +21,7 @@ class Constraint : public ::testing::Test {
     return std::make_shared<JsonConstraint>(text::compile_json_schema(schema, index_).value());
   }
   GenerationResult run(GenerationRequest request, int64_t padding = 0) const {
-    const int64_t vocabulary = tokenizer_.vocab_size() + padding;
+    const int64_t vocabulary = kVocabulary + padding;  // more than the tokenizer has, as padded weights do
     FakeEngine engine(vocabulary, 4096, 64, hashing_model(vocabulary));
     GenerationLoop loop(engine, {tokenizer_, {end_}}, {});
     return generate_blocking(loop, std::move(request)).value();
@@ -86,7 +86,7 @@ TEST_F(Constraint, ForksGoOnIndependently) {
 
 TEST_F(Constraint, RowsOfOneSchemaDoNotMeet) {
   const auto schema = text::compile_json_schema(kSchema, index_).value();
-  const int64_t vocabulary = tokenizer_.vocab_size();
+  const int64_t vocabulary = kVocabulary;
   std::vector<std::string> together(8);
   FakeEngine engine(vocabulary, 4096, 64, hashing_model(vocabulary));
   GenerationLoop loop(engine, {tokenizer_, {end_}}, {});
