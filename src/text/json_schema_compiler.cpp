@@ -144,9 +144,7 @@ void Compiler::fill_object(const Json& schema, const std::string& pointer, int32
   std::vector<std::string> applicators;
   for (const auto& [key, value] : schema.items()) {
     const KeywordKind kind = keyword_kind(key);
-    if (kind == KeywordKind::refused && !(key == "uniqueItems" && value == Json(false))) {
-      refuse(pointer, key, "is not supported");
-    }
+    check_keyword(key, value, pointer);
     assertions += kind == KeywordKind::assertion ? 1 : 0;
     if (kind == KeywordKind::applicator) applicators.push_back(key);
   }

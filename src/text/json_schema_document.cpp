@@ -147,6 +147,12 @@ KeywordKind keyword_kind(std::string_view keyword) {
   return KeywordKind::annotation;
 }
 
+void check_keyword(std::string_view keyword, const Json& value, const std::string& pointer) {
+  if (keyword_kind(keyword) != KeywordKind::refused) return;
+  if (keyword == "uniqueItems" && value == Json(false)) return;
+  refuse(pointer, keyword, "is not supported");
+}
+
 const Json& Document::resolve(const Json& reference, const std::string& pointer) const {
   if (!reference.is_string()) fail(ErrorCode::invalid_argument, pointer, "$ref", "must be a string");
   std::string_view rest = reference.get_ref<const std::string&>();
@@ -213,7 +219,7 @@ std::vector<Json> Document::expand(const Json& schema, const std::string& pointe
   if (!schema.is_object()) fail(ErrorCode::invalid_argument, pointer, "", "must be an object or a boolean");
   Json own = Json::object();
   for (const auto& [key, value] : schema.items()) {
-    if (keyword_kind(key) == KeywordKind::refused) refuse(pointer, key, "is not supported");
+    check_keyword(key, value, pointer);
     if (keyword_kind(key) == KeywordKind::assertion) own[key] = value;
   }
   std::vector<Json> all = {std::move(own)};

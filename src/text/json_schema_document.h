@@ -41,6 +41,8 @@ enum class KeywordKind {
   refused,     // restricts in a way that is not read here
 };
 KeywordKind keyword_kind(std::string_view keyword);
+// Failure (unsupported): a keyword that is refused, unless it says that it restricts nothing.
+void check_keyword(std::string_view keyword, const Json& value, const std::string& pointer);
 
 class Document {
  public:
