@@ -151,8 +151,14 @@ void Generation::advance(int64_t count) {
 }
 
 void Generation::accept(std::span<const float> logits, SamplerScratch& scratch) {
-  base::Result<Sample> sample = sampler_.sample(logits, tokens_, scratch);
+  TokenConstraint* const constraint = request_.constraint.get();
+  base::Result<Sample> sample = sampler_.sample(logits, tokens_, scratch, constraint);
   if (!sample.ok()) return finish(FinishReason::error, sample.error());
+  if (constraint != nullptr && !constraint->accept(sample->token)) {
+    return finish(FinishReason::error,
+                  base::Error{base::ErrorCode::internal,
+                              fmt::format("token {} may not come here", sample->token), "constraint", ""});
+  }
   const Clock::time_point now = Clock::now();
   if (!first_token_) {
     first_token_ = now;
@@ -163,21 +169,22 @@ void Generation::accept(std::span<const float> logits, SamplerScratch& scratch) 
   result_.tokens.push_back(sample->token);
 
   const auto& ends = setting_.end_tokens;
-  const bool is_end =
-      !request_.ignore_end && std::find(ends.begin(), ends.end(), sample->token) != ends.end();
+  const bool is_end = (!request_.ignore_end || constraint != nullptr) &&
+                      std::find(ends.begin(), ends.end(), sample->token) != ends.end();
+  const bool is_done = constraint != nullptr && constraint->must_end();
   const bool is_full = static_cast<int64_t>(result_.tokens.size()) >= max_tokens_;
   TextStream::Output output;
   if (!is_end) output = stream_.push(sample->token);
-  if (!output.stop && (is_end || is_full)) {
+  if (!output.stop && (is_end || is_done || is_full)) {
     const TextStream::Output rest = stream_.flush();
     output.text += rest.text;
     output.stop = rest.stop;
   }
   emit({sample->token, std::move(output.text), sample->logprob, std::move(sample->best)});
-  if (!output.stop && !is_end && !is_full) return;
+  if (!output.stop && !is_end && !is_done && !is_full) return;
   if (output.stop) result_.stop_string = request_.stop[*output.stop];
   result_.logits_hash = hash_of(logits);
-  complete(output.stop || is_end ? FinishReason::stop : FinishReason::length);
+  complete(output.stop || is_end || is_done ? FinishReason::stop : FinishReason::length);
 }
 
 void Generation::finish(FinishReason reason, std::optional<base::Error> error) {

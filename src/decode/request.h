@@ -4,12 +4,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "decode/sampler.h"
+#include "decode/token_constraint.h"
 
 namespace rafter::decode {
 
@@ -27,6 +29,8 @@ struct GenerationRequest {
   std::vector<std::string> stop;      // text at which to stop; never shown
   bool ignore_end = false;            // go on after an end token
   KeptSequence* kept = nullptr;       // its common prefix with the prompt is reused; must outlive the request
+  // What the answer is held to; it then ends where that is complete and cannot go on, or at an end token.
+  std::shared_ptr<TokenConstraint> constraint;
   const std::atomic<bool>* cancelled = nullptr;  // looked at between steps; must outlive the request
 };
 
