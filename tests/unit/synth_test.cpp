@@ -41,8 +41,7 @@ TensorNames planned_tensors(const std::string& shape, const SynthFormat& format)
   TensorNames result;
   for (const SynthTensor& tensor : tensors_of(shape, format)) {
     if (format.container == format::Container::gguf) {
-      result[tensor.name()] =
-          testing::tensor_text(format::find_gguf_type(tensor.format)->name, tensor.shape);
+      result[tensor.name()] = testing::tensor_text(format::find_gguf_type(tensor.format)->name, tensor.shape);
       continue;
     }
     for (const SynthPart& part : safetensors_parts(tensor))
@@ -53,8 +52,7 @@ TensorNames planned_tensors(const std::string& shape, const SynthFormat& format)
 
 double streamed_gigabytes(const std::string& shape, const std::string& format) {
   int64_t bytes = 0;
-  for (const SynthTensor& tensor : tensors_of(shape, format_of(format)))
-    bytes += tensor.streamed_bytes();
+  for (const SynthTensor& tensor : tensors_of(shape, format_of(format))) bytes += tensor.streamed_bytes();
   return static_cast<double>(bytes) * 1e-9;
 }
 
@@ -218,7 +216,8 @@ TEST(SynthRandom, NormsAreNearOneAndKeysDiffer) {
 }
 
 TEST(SynthTokenizer, EveryIdIsTextAndMarkersAreWhereTheyBelong) {
-  for (const char* name : {"llama3-tiny", "qwen3-tiny", "cpm5-1b", "llama3-8b"}) {
+  for (const char* name : {"llama3-tiny", "qwen3-tiny", "cpm5-1b", "llama3-8b", "gemma4-e2b",
+                           "gemma4-12b-tiny", "qwen3.5-4b", "qwen3.5-4b-tiny"}) {
     const SynthShape& shape = shape_of(name);
     const auto tokenizer = text::Tokenizer::from_json(tokenizer_json(shape), "tokenizer.json");
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message();
@@ -257,6 +256,8 @@ TEST(SynthTokenizer, ChatTemplatesRender) {
             "<|start_header_id|>assistant<|end_header_id|>\n\n");
   EXPECT_EQ(rendered("cpm5-1b"), "<s><|im_start|>user\nHi <|im_end|>\n<|im_start|>assistant\n");
   EXPECT_EQ(rendered("qwen3-tiny"), "<|im_start|>user\nHi <|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(rendered("gemma4-e4b"), "<bos><|turn>user\nHi<turn|>\n<|turn>model\n");
+  EXPECT_EQ(rendered("qwen3.5-27b"), "<|im_start|>user\nHi <|im_end|>\n<|im_start|>assistant\n<think>\n");
 }
 
 TEST(Synth, UnknownNamesAndGroupsAreRefused) {
