@@ -325,6 +325,7 @@ WIDE_MODULES = (
 
 
 def mlx(config: dict, mixed: bool) -> dict:
+    config = copy.deepcopy(config)  # mlx-lm writes into it
     model_class, arguments = _get_classes(config)
     model = model_class(arguments.from_dict(config))
     model.set_dtype(mx.bfloat16)
@@ -355,7 +356,7 @@ def gguf_names(config: dict) -> dict:
     tensors = {}
     for name, (_, shape) in hugging_face(config).items():
         name = name.replace("model.language_model.", "model.")
-        own = gemma_names.get(name) or qwen3_5.gguf_name(name)
+        own = gemma_names.get(name) or (arch.startswith("qwen35") and qwen3_5.gguf_name(name))
         for part, shape in gguf_parts(name, shape, arch):
             stored = own or names.get_name(part, try_suffixes=(".weight",))
             kept = GGUF_KEPT.get(stored.split(".", 2)[-1]) or GGUF_KEPT.get(stored)

@@ -25,6 +25,7 @@ void add_gemma4_config(const SynthShape& shape, json& text) {
   text.erase("hidden_act");
   text.erase("rope_scaling");
   text.erase("rope_theta");
+  text["pad_token_id"] = shape.tokens.pad;
   text["hidden_activation"] = "gelu_pytorch_tanh";
   text["global_head_dim"] = parts.full_head_dim;
   text["num_global_key_value_heads"] = parts.keys_are_values ? json(parts.full_kv_heads) : json(nullptr);

@@ -44,9 +44,8 @@ class Gemma4Tensors {
         .matrix({prefix() + "embed_tokens_per_layer", "per_layer_token_embd"}, shape_.vocabulary, width,
                 heads)
         .streamed = false;
-    const bool gguf = list_.form() == SynthForm::gguf;  // llama.cpp leaves this one as it is
-    list_.matrix({prefix() + "per_layer_model_projection", "per_layer_model_proj"}, width, shape_.width,
-                 gguf ? NumberFormat::plain(DType::bf16) : heads);
+    list_.kept_matrix({prefix() + "per_layer_model_projection", "per_layer_model_proj"}, width, shape_.width,
+                      heads, DType::bf16);
     list_.vector({prefix() + "per_layer_projection_norm", "per_layer_proj_norm"}, parts_.layer_input);
   }
 

@@ -100,8 +100,9 @@ SynthTensor& SynthTensorList::matrix(const Name& name, int64_t rows, int64_t col
 }
 
 SynthTensor& SynthTensorList::kept_matrix(const Name& name, int64_t rows, int64_t columns,
-                                          NumberFormat format) {
-  return matrix(name, rows, columns, form_ == SynthForm::gguf ? NumberFormat::plain(DType::f32) : format);
+                                          NumberFormat format, DType kept) {
+  const bool is_block = format.kind != FormatKind::bf16 && format.kind != FormatKind::affine;
+  return matrix(name, rows, columns, is_block ? NumberFormat::plain(kept) : format);
 }
 
 SynthTensor& SynthTensorList::stack(const Name& name, const SynthExperts& experts, int64_t rows,

@@ -94,8 +94,9 @@ class SynthTensorList {
   // A matrix that a step reads. Rows that the format's blocks do not divide are Q8_0, as llama.cpp falls
   // back.
   SynthTensor& matrix(const Name& name, int64_t rows, int64_t columns, tensor::NumberFormat format);
-  // A matrix that no converter quantises in GGUF: a router, for one.
-  SynthTensor& kept_matrix(const Name& name, int64_t rows, int64_t columns, tensor::NumberFormat format);
+  // A matrix that llama.cpp does not quantise (a router, for one): of `kept` in GGUF's formats.
+  SynthTensor& kept_matrix(const Name& name, int64_t rows, int64_t columns, tensor::NumberFormat format,
+                           tensor::DType kept = tensor::DType::f32);
   // A stack [of, rows, columns] of which a step reads `read`.
   SynthTensor& stack(const Name& name, const SynthExperts& experts, int64_t rows, int64_t columns,
                      tensor::NumberFormat format);
