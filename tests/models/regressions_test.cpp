@@ -27,7 +27,7 @@ class Fixture {
     EngineOptions options;
     options.context_limit = context;
     options.max_sequences = max_sequences;
-    options.threads = 2;
+    options.threads = 1;
     options.row_capacity = 64;
     auto checkpoint = std::make_shared<const format::Checkpoint>(format::Checkpoint::open(path_).value());
     return Engine::open(std::move(checkpoint), options).value();
@@ -68,7 +68,7 @@ TEST(Regressions, ALoopCountFixedWhenAGraphWasCapturedSoThatTheNewestCachedRowsA
     const int32_t sequence = engine->create_sequence().value();
     feed(*engine, sequence, 0, 1, 1);  // the plan of one row is bound here, at length 1
     int64_t at = 1;
-    for (int64_t length : {63, 64, 65, 128, 255, 256, 257, 300, 513, 600}) {
+    for (int64_t length : {64, 65, 256, 257, 330}) {
       const std::vector<float> decoded = feed(*engine, sequence, at, length, 1);
       at = length;
       const auto fresh = fixture.open(640);
