@@ -1,5 +1,6 @@
 #include "model/model.h"
 
+#include "base/check.h"
 #include "model/config.h"
 #include "model/families.h"
 
@@ -21,6 +22,10 @@ std::vector<std::string_view> supported_architectures() {
   std::vector<std::string_view> names;
   for (const Architecture& architecture : kArchitectures) names.push_back(architecture.model_type);
   return names;
+}
+
+void Model::emit_draft(plan::Emitter&) const {
+  RAFTER_CHECK(false, "{} has no draft head", info().model_type);
 }
 
 base::Result<std::shared_ptr<const Model>> load_model(const format::Checkpoint& checkpoint) {
