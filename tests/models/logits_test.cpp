@@ -33,7 +33,7 @@ std::vector<float> teacher_forced_logits(const OracleCase& oracle_case, const Or
   EngineOptions options;
   options.executor = mode.tier == nullptr ? ExecutorKind::reference : ExecutorKind::cpu;
   options.precise = mode.precise;
-  options.threads = 2;
+  options.threads = 1;  // too small to share
   options.max_sequences = 1;
   options.row_capacity = 64;
   auto engine = open_engine(oracle_case.path, options);
