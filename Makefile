@@ -46,7 +46,8 @@ oracle: build/.test-dependencies $(SMOLLM2)
 	@build/oracle/venv/bin/python oracle/smollm2.py --gguf $(SMOLLM2) --out build/oracle/smollm2
 	@$(MAKE) --no-print-directory build/oracle/tokenizer/vectors.json build/oracle/tokenizer/smollm2_ids.json \
 	  build/oracle/jinja/random.json build/oracle/codec/vectors.txt build/oracle/vocabularies/corpus.bin \
-	  build/oracle/json_schema/random.jsonl
+	  build/oracle/json_schema/random.jsonl \
+	  build/oracle/draft/mixture.safetensors
 
 TOKENIZER_VECTORS := oracle/tokenizer_vectors.py oracle/tokenizer_texts.py oracle/gguf_tokenizer.py oracle/requirements.txt
 
@@ -55,6 +56,9 @@ build/oracle/tokenizer/vectors.json: $(TOKENIZER_VECTORS)
 
 build/oracle/tokenizer/smollm2_ids.json: $(TOKENIZER_VECTORS) $(SMOLLM2)
 	@build/oracle/venv/bin/python oracle/tokenizer_vectors.py --out build/oracle/tokenizer --gguf $(SMOLLM2)
+
+build/oracle/draft/mixture.safetensors: oracle/qwen3_5_draft.py build/oracle/data/manifest.json
+	@build/oracle/venv/bin/python oracle/qwen3_5_draft.py --data build/oracle/data --out build/oracle/draft
 
 build/oracle/codec/vectors.txt: oracle/codec_vectors.py oracle/requirements.txt
 	@build/oracle/venv/bin/python oracle/codec_vectors.py --random $@

@@ -41,12 +41,13 @@ class Checkpoint {
   // header; maps, never reads, the weights.
   static base::Result<Checkpoint> open(const std::string& path);
 
-  // What the header of a tensor says: `format` for a matrix in one of its containers' formats or a plain
+  // What the header of a tensor says: `format` for matrices in one of its containers' formats or a plain
   // vector, stored as one tensor or, affine, as three.
   struct Declared {
     std::string module;  // without ".weight"
     tensor::NumberFormat format;
-    int64_t rows = 0, columns = 0;  // a vector's columns: 0
+    std::vector<int64_t> shape;  // row-major
+    bool is_bare = false;        // named `module` itself
   };
   // A checkpoint under Hugging Face's names that has headers only: every weight reads as zero and takes no
   // memory. `name` stands for the path. For counting what a model of these shapes would read.
