@@ -27,7 +27,7 @@ struct Verb {
 
 extern const Verb kGenerateVerb, kChatVerb, kEmbedVerb, kGetVerb, kModelsVerb, kScanVerb, kAddVerb, kGcVerb,
     kTokenizeVerb, kDetokenizeVerb, kRenderVerb, kPlanVerb, kPerplexityVerb, kRooflineVerb, kSynthVerb,
-    kDoctorVerb;
+    kDoctorVerb, kBenchVerb, kEvalsVerb, kFitVerb;
 
 // In the order of the overview.
 std::span<const Verb* const> verbs();
