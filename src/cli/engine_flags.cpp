@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <iostream>
+#include <limits>
 
 #include "cli/find_model.h"
 #include "device/gpu.h"
@@ -104,10 +105,12 @@ base::Result<LoadedModel> load_model(const std::string& query, const EngineFlags
   RAFTER_ASSIGN(auto engine, open_engine(checkpoint, flags, /*fuse=*/true));
   RAFTER_ASSIGN(decode::ModelText text, decode::ModelText::from_checkpoint(*checkpoint));
   auto adapter = std::make_unique<decode::EngineAdapter>(*engine);
-  auto loop = std::make_unique<decode::GenerationLoop>(
+  auto lane = std::make_unique<sched::Scheduler>(
       *adapter, decode::GenerationSetting{text.tokenizer(), text.end_tokens()},
-      decode::LoopOptions{flags.prefill_chunk});
-  return LoadedModel{named.name, std::move(engine), std::move(text), std::move(adapter), std::move(loop)};
+      sched::SchedulerOptions{.batch = 1,
+                              .prefill_chunk = flags.prefill_chunk,
+                              .prompt_cache_bytes = std::numeric_limits<int64_t>::max()});
+  return LoadedModel{named.name, std::move(engine), std::move(text), std::move(adapter), std::move(lane)};
 }
 
 }  // namespace rafter::cli

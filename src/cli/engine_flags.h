@@ -4,10 +4,10 @@
 #include <memory>
 #include <string>
 
-#include "decode/generation_loop.h"
 #include "decode/model_text.h"
 #include "decode/step_engine.h"
 #include "engine/engine.h"
+#include "sched/scheduler.h"
 
 namespace CLI {
 class App;
@@ -36,7 +36,7 @@ struct LoadedModel {
   std::unique_ptr<engine::Engine> engine;
   decode::ModelText text;
   std::unique_ptr<decode::EngineAdapter> adapter;
-  std::unique_ptr<decode::GenerationLoop> loop;
+  std::unique_ptr<sched::Scheduler> lane;
 };
 
 // The engine alone, of the model that `query` names. `fuse` false: the plan as emitted.

@@ -1,14 +1,16 @@
 // From the logits of a request's last position to its next token:
-//   bias, penalties → greedy: the largest, of equals the lowest id
+//   bias, penalties, constraint → greedy: the largest, of equals the lowest id
 //                   → otherwise logprobs → top_p → min_p → XTC → top_k → a draw from softmax(logprobs /
 //                   temperature)
 // One Sampler per request; what it draws depends on its seed, its parameters, its step and the logits alone.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "decode/logit_processors.h"
 #include "decode/sampling_params.h"
+#include "decode/token_constraint.h"
 #include "decode/token_filters.h"
 
 namespace rafter::decode {
@@ -33,7 +35,7 @@ struct SamplerScratch {
 class Sampler {
  public:
   // `params` must have passed validate().
-  explicit Sampler(SamplingParams params);
+  explicit Sampler(SamplingParams params, std::shared_ptr<TokenConstraint> constraint = nullptr);
 
   uint64_t seed() const { return seed_; }
 
@@ -47,6 +49,7 @@ class Sampler {
 
   SamplingParams params_;
   LogitProcessors processors_;
+  std::shared_ptr<TokenConstraint> constraint_;
   uint64_t seed_;
   uint64_t step_ = 0;  // tokens this request has sampled
 };
