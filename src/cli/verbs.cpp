@@ -6,7 +6,8 @@ std::span<const Verb* const> verbs() {
   static constexpr const Verb* kVerbs[] = {&kGenerateVerb,   &kChatVerb,       &kEmbedVerb,  &kGetVerb,
                                            &kModelsVerb,     &kScanVerb,       &kAddVerb,    &kGcVerb,
                                            &kTokenizeVerb,   &kDetokenizeVerb, &kRenderVerb, &kPlanVerb,
-                                           &kPerplexityVerb, &kRooflineVerb,   &kDoctorVerb, &kSynthVerb};
+                                           &kPerplexityVerb, &kRooflineVerb,   &kDoctorVerb, &kSynthVerb,
+                                           &kWorkerVerb};
   return kVerbs;
 }
 

@@ -411,6 +411,7 @@ void Scheduler::trim_prefixes() {
       if (leaf.is_kept) kept.push_back(leaf.sequence);
     }
     stats_.kept_prefixes = static_cast<int64_t>(kept.size());
+    stats_.kept_tokens = tree_.kept_tokens();
     if (options_.prompt_cache_bytes == kUnlimited || kept.empty() ||
         engine_.bytes_held(kept) <= options_.prompt_cache_bytes)
       return;

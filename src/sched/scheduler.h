@@ -32,12 +32,12 @@ struct SchedulerOptions {
   int64_t prefill_chunk = 0;       // most prompt rows in one step; 0: the engine's row capacity
   int64_t prompt_cache_bytes = 0;  // of prefixes that are kept after their requests; 0: none are
   double stream_gap = 0.25;        // seconds; see StepBudget
-  std::function<double()> now;     // seconds; empty: the steady clock
+  std::function<double()> now = {};  // seconds; empty: the steady clock
 };
 
 struct SchedulerStats {
   int64_t active = 0, queued = 0;
-  int64_t kept_prefixes = 0;
+  int64_t kept_prefixes = 0, kept_tokens = 0;  // tokens: shared ones counted once
   int64_t steps = 0;
   int64_t prompt_tokens = 0, cached_tokens = 0, computed_prompt_tokens = 0, generated_tokens = 0;
   int64_t preemptions = 0;
