@@ -66,7 +66,7 @@ base::Result<uint64_t> Scheduler::submit(decode::GenerationRequest request,
                                          decode::GenerationListener listener) {
   const auto waiting = static_cast<int64_t>(waiting_.size());
   const auto active = static_cast<int64_t>(active_.size());
-  if (waiting >= options_.queue && active + waiting >= options_.batch) {
+  if (active + waiting >= options_.batch + options_.queue) {
     return base::Error{base::ErrorCode::busy,
                        fmt::format("{} requests are being answered and {} wait", active, waiting), "queue",
                        "try again later"};

@@ -7,7 +7,7 @@ namespace {
 
 // Rows of the first step beside a stream, when nothing was measured.
 constexpr int64_t kFirstRows = 16;
-// Steps with fewer say little about what a row costs.
+// Steps with fewer say little about what a row costs at most.
 constexpr int64_t kTellingRows = 8;
 // Of the gap, what is used: steps differ.
 constexpr double kUsedShare = 0.6;
@@ -39,10 +39,11 @@ void StepBudget::record(int64_t prompt_rows, double seconds) {
     decode_seconds_ = decode_seconds_ == 0 ? seconds : decode_seconds_ + kEase * (seconds - decode_seconds_);
     return;
   }
-  if (prompt_rows < kTellingRows && seconds_per_row_ != 0) return;
   // Without decode rows too, a step reads all weights once: what a row adds to that is wanted.
   const double beside = std::min(decode_seconds_, seconds / 2);
-  seconds_per_row_ = eased(seconds_per_row_, (seconds - beside) / static_cast<double>(prompt_rows));
+  const double per_row = (seconds - beside) / static_cast<double>(prompt_rows);
+  if (prompt_rows < kTellingRows && per_row > seconds_per_row_ && seconds_per_row_ != 0) return;
+  seconds_per_row_ = eased(seconds_per_row_, per_row);
 }
 
 }  // namespace rafter::sched

@@ -1,21 +1,17 @@
 // The lane on real checkpoints of every cache kind: a request's tokens do not depend on its company, and a long
 // conversation computes little more than what is new in it.
-#include <filesystem>
-#include <fstream>
 #include <random>
-#include <regex>
 
 #include <gtest/gtest.h>
 
-#include "sched/scheduler.h"
 #include "tests/models/engine_fixture.h"
+#include "tests/support/agent_conversation.h"
 #include "tests/support/fake_engine.h"
 #include "tests/support/temp_folder.h"
 
 namespace rafter::testing {
 namespace {
 
-namespace fs = std::filesystem;
 using decode::GenerationRequest;
 using decode::GenerationResult;
 
@@ -32,17 +28,7 @@ class Lane : public ::testing::TestWithParam<const char*> {
   void SetUp() override {
     const OracleCase* found = find_oracle_case(GetParam());
     if (found == nullptr) GTEST_SKIP() << "no oracle data for " << GetParam() << ": run make oracle";
-    copy_with_long_context(found->path);
-  }
-
-  // The tiny checkpoints were trained on nothing: any context will do.
-  void copy_with_long_context(const std::string& path) {
-    path_ = folder_ / "model";
-    fs::copy(path, path_, fs::copy_options::recursive);
-    std::string config = read_file(path_ + "/config.json");
-    config = std::regex_replace(config, std::regex("\"max_position_embeddings\": *[0-9]+"),
-                                "\"max_position_embeddings\": 32768");
-    folder_.write("model/config.json", config);
+    path_ = copy_with_long_context(found->path, folder_);
   }
 
   std::unique_ptr<engine::Engine> open(int sequences, int64_t cache_bytes = int64_t{1} << 30) const {
@@ -127,106 +113,20 @@ TEST_P(Lane, TheSameTokensAloneAndInAnyCompany) {
   }
 }
 
-// An agent's conversation as a chat template renders it: a long system part with tools; user messages, each
-// followed by several rounds of calls and results. The reasoning of an answer stays while its round goes on and
-// is left out from the next user message on.
-class Conversation {
- public:
-  explicit Conversation(unsigned seed) : random_(seed) { system_ = tokens_of(900); }
-
-  void add_user() { messages_.push_back({kUser, tokens_of(20 + random_() % 40)}); }
-  void add_tool_result() { messages_.push_back({kTool, tokens_of(40 + random_() % 120)}); }
-  void add_answer(const std::vector<int32_t>& generated) { messages_.push_back({kAssistant, generated}); }
-
-  // The prompt that asks for the next answer, with the places where later ones may branch off.
-  GenerationRequest next_request() const {
-    GenerationRequest request;
-    std::vector<int32_t>& prompt = request.prompt;
-    prompt = system_;
-    request.boundaries.push_back(static_cast<int64_t>(prompt.size()));
-    size_t last_user = 0;
-    for (size_t i = 0; i < messages_.size(); ++i) {
-      if (messages_[i].role == kUser) last_user = i;
-    }
-    for (size_t i = 0; i < messages_.size(); ++i) {
-      const Message& message = messages_[i];
-      prompt.push_back(message.role);
-      const bool is_stripped = message.role == kAssistant && i < last_user;
-      if (message.role == kAssistant && !is_stripped) prompt.push_back(kThink);
-      const size_t from = is_stripped ? kReasoning : 0;
-      prompt.insert(prompt.end(), message.tokens.begin() + static_cast<std::ptrdiff_t>(from), message.tokens.end());
-      prompt.push_back(kEnd);
-    }
-    request.boundaries.push_back(static_cast<int64_t>(prompt.size()));
-    prompt.insert(prompt.end(), {kAssistant, kThink});
-    request.sampling.temperature = 0;
-    request.max_tokens = 40;
-    request.ignore_end = true;
-    return request;
-  }
-
- private:
-  static constexpr int32_t kUser = 1, kTool = 2, kAssistant = 3, kThink = 4, kEnd = 5;
-  static constexpr size_t kReasoning = 25;  // tokens of each answer
-  struct Message {
-    int32_t role;
-    std::vector<int32_t> tokens;
-  };
-  std::vector<int32_t> tokens_of(size_t count) {
-    std::vector<int32_t> tokens(count);
-    for (int32_t& token : tokens) token = 10 + static_cast<int32_t>(random_() % 300);
-    return tokens;
-  }
-
-  std::mt19937 random_;
-  std::vector<int32_t> system_;
-  std::vector<Message> messages_;
-};
-
 TEST_P(Lane, AnAgentsConversationComputesLittleMoreThanWhatIsNew) {
-  const auto engine = open(16);
-  decode::EngineAdapter adapter(*engine);
-  sched::Scheduler lane(adapter, {decode::byte_tokenizer(), {}}, {.prompt_cache_bytes = int64_t{256} << 20});
-  const auto fresh_engine = open(1);
-  decode::EngineAdapter fresh_adapter(*fresh_engine);
+  const auto engine = open(16), fresh_engine = open(1);
+  decode::EngineAdapter adapter(*engine), fresh_adapter(*fresh_engine);
   sched::Scheduler fresh(fresh_adapter, {decode::byte_tokenizer(), {}}, {});
-
-  Conversation conversation(4), other(5);
-  std::vector<std::vector<int32_t>> seen;  // prompts with their answers
-  int64_t fresh_tokens = 0, computed = 0, total = 0;
-  constexpr int kTurns = 40;
-  for (int turn = 0; turn < kTurns; ++turn) {
-    if (turn % 5 == 0) {
-      conversation.add_user();
-    } else {
-      conversation.add_tool_result();
-    }
-    if (turn % 7 == 1) {  // the client asks for a title in between
-      std::mt19937 random(static_cast<unsigned>(turn));
-      GenerationRequest title;
-      title.prompt = random_tokens(random, 150);
-      title.max_tokens = 8;
-      ASSERT_TRUE(sched::generate_blocking(lane, title).ok());
-    }
-    const GenerationRequest request = conversation.next_request();
-    int64_t known = 0;
-    for (const auto& tokens : seen) known = std::max(known, sched::common_prefix(tokens, request.prompt));
-    const GenerationResult result = sched::generate_blocking(lane, request).value();
-    fresh_tokens += static_cast<int64_t>(request.prompt.size()) - known;
-    computed += result.prompt_tokens - result.cached_tokens;
-    total += result.prompt_tokens;
-    if (turn % 13 == 6) {
-      EXPECT_EQ(result.tokens, sched::generate_blocking(fresh, request)->tokens) << "turn " << turn;
-    }
-    seen.push_back(request.prompt);
-    seen.back().insert(seen.back().end(), result.tokens.begin(), result.tokens.end());
-    conversation.add_answer(result.tokens);
-  }
-  const double ratio = static_cast<double>(computed) / static_cast<double>(fresh_tokens);
-  printf("%s: %d turns, %ld prompt tokens, %ld new, %ld computed: %.3f times\n", GetParam(), kTurns,
-         static_cast<long>(total), static_cast<long>(fresh_tokens), static_cast<long>(computed), ratio);
-  EXPECT_LE(ratio, 1.1);
-  EXPECT_GE(ratio, 1.0);
+  const ReplayFigures figures =
+      replay_conversation(adapter, [&](int turn, const GenerationRequest& request, const GenerationResult& result) {
+        if (turn % 13 != 6) return;
+        EXPECT_EQ(result.tokens, sched::generate_blocking(fresh, request)->tokens) << "turn " << turn;
+      });
+  printf("%s: %d turns, %ld prompt tokens, %ld new, %ld computed: %.3f times\n", GetParam(), figures.turns,
+         static_cast<long>(figures.prompt), static_cast<long>(figures.fresh), static_cast<long>(figures.computed),
+         figures.ratio());
+  EXPECT_LE(figures.ratio(), 1.1);
+  EXPECT_GE(figures.ratio(), 1.0);
 }
 
 // Memory for two conversations and a half: prefixes give way, streams take turns, nothing changes.

@@ -145,7 +145,7 @@ TEST(Generation, TheContextLimitIsRefusedBeforeAnyWork) {
   sched::Scheduler lane(engine, {byte_tokenizer(), {}}, {});
   const std::vector<int32_t> prompt(60, 1);
   const auto refused = [&](GenerationRequest request) {
-    const base::Status status = lane.submit(std::move(request), {});
+    const auto status = lane.submit(std::move(request), {});
     EXPECT_FALSE(status.ok());
     EXPECT_EQ(status.error().code, base::ErrorCode::out_of_memory);
     return status.error().message();

@@ -29,7 +29,7 @@ TEST(Scheduler, RandomSchedules) {
   }
 }
 
-struct Run {
+struct Story {
   std::optional<GenerationResult> result;
   std::vector<std::pair<int64_t, int64_t>> progress;
   int tokens = 0;
@@ -49,7 +49,7 @@ TEST(Scheduler, AStreamKeepsItsPaceBesideALongPrompt) {
   engine.base_seconds = 0.03;
   engine.row_seconds = 0.004;  // a full step of prompt rows takes two seconds
   Scheduler lane(engine, {byte_tokenizer(), {}}, {.now = [&] { return engine.now; }});
-  Run stream, prompt;
+  Story stream, prompt;
   double last = -1, longest = 0;
   GenerationListener listener = stream.listener();
   listener.on_token = [&](const TokenEvent&) {
@@ -68,7 +68,7 @@ TEST(Scheduler, AStreamKeepsItsPaceBesideALongPrompt) {
 TEST(Scheduler, AShortPromptOvertakesALongOneThatGoesOn) {
   TimedEngine engine(kVocabulary, 100000, 64, hashing_model(kVocabulary));
   Scheduler lane(engine, {byte_tokenizer(), {}}, {.now = [&] { return engine.now; }});
-  Run first, second;
+  Story first, second;
   ASSERT_TRUE(lane.submit(greedy(filled(6400, 3), 1), first.listener()).ok());
   lane.step();
   ASSERT_TRUE(lane.submit(greedy(filled(90, 4), 1), second.listener()).ok());
@@ -82,7 +82,7 @@ TEST(Scheduler, AShortPromptOvertakesALongOneThatGoesOn) {
 TEST(Scheduler, TheQueueIsFirstComeFirstServedAndFull) {
   FakeEngine engine(kVocabulary, 4096, 64, hashing_model(kVocabulary));
   Scheduler lane(engine, {byte_tokenizer(), {}}, {.batch = 2, .queue = 3});
-  std::vector<Run> runs(6);
+  std::vector<Story> runs(6);
   for (int i = 0; i < 5; ++i) {
     if (i == 2) lane.step();
     ASSERT_TRUE(lane.submit(greedy({i + 1}, 4), runs[static_cast<size_t>(i)].listener()).ok()) << i;
@@ -103,13 +103,14 @@ TEST(Scheduler, WhatFitsAloneWaitsUntilItFits) {
   FakeEngine engine(kVocabulary, 4096, 64, hashing_model(kVocabulary));
   engine.total_positions = engine.store_positions = 1000;
   Scheduler lane(engine, {byte_tokenizer(), {}}, {.prompt_cache_bytes = 1 << 20});
-  Run first, second;
+  Story first, second;
   ASSERT_TRUE(lane.submit(greedy(filled(500, 1), 20), first.listener()).ok());
   ASSERT_TRUE(lane.submit(greedy(filled(600, 2), 20), second.listener()).ok());
   while (!first.result) {
-    EXPECT_EQ(lane.stats().active, 1);
     lane.step();
+    EXPECT_LE(lane.stats().active, 1);
   }
+  EXPECT_EQ(second.tokens, 0);
   while (lane.step()) {
   }
   EXPECT_EQ(second.result->tokens.size(), 20u);  // the first one's prefix gave way
@@ -139,12 +140,17 @@ TEST(Scheduler, StreamsThatOutgrowTheMemoryTakeTurns) {
   engine.total_positions = 5000;
   engine.store_positions = 5000;
   Scheduler lane(engine, {byte_tokenizer(), {}}, {});
-  Run runs[3];
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(lane.submit(greedy({i + 1}, 3000), runs[i].listener()).ok());
+  Story runs[3];
+  const auto request_of = [](int32_t i) {
+    GenerationRequest request = greedy({i + 1}, 3000);
+    request.ignore_end = true;
+    return request;
+  };
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(lane.submit(request_of(i), runs[i].listener()).ok());
   while (lane.step()) {
   }
   EXPECT_GT(lane.stats().preemptions, 0);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(runs[i].result->tokens, run_alone(greedy({i + 1}, 3000)).tokens);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(runs[i].result->tokens, run_alone(request_of(i)).tokens);
 }
 
 TEST(Scheduler, ASideRequestDoesNotPushOutTheConversation) {
@@ -165,20 +171,20 @@ TEST(Scheduler, ASideRequestDoesNotPushOutTheConversation) {
 TEST(Scheduler, RequestsUnderWayShareTheirPrefix) {
   FakeEngine engine(kVocabulary, 100000, 64, hashing_model(kVocabulary));
   Scheduler lane(engine, {byte_tokenizer(), {}}, {.prompt_cache_bytes = 0});
-  std::vector<Run> runs(5);
+  std::vector<Story> runs(5);
   for (int i = 0; i < 5; ++i) {
     std::vector<int32_t> prompt = filled(1000, 1);
     prompt.push_back(10 + i);
     ASSERT_TRUE(lane.submit(greedy(prompt, 300), runs[static_cast<size_t>(i)].listener()).ok());
   }
-  Run other;  // needs nothing of them and does not wait for them
+  Story other;  // needs nothing of them and does not wait for them
   ASSERT_TRUE(lane.submit(greedy({7}, 3), other.listener()).ok());
   lane.step();
   EXPECT_EQ(other.tokens, 1);
   while (lane.step()) {
   }
-  EXPECT_EQ(lane.stats().computed_prompt_tokens, 1000 + 5 + 1);
-  for (int i = 1; i < 5; ++i) EXPECT_EQ(runs[static_cast<size_t>(i)].result->cached_tokens, 1000);
+  EXPECT_LE(lane.stats().computed_prompt_tokens, 1000 + 5 + 1 + 4 * 64);  // nobody waits for less
+  for (int i = 1; i < 5; ++i) EXPECT_GE(runs[static_cast<size_t>(i)].result->cached_tokens, 1000 - 64);
 }
 
 TEST(Scheduler, SpacesAreNeverCrossed) {
