@@ -196,7 +196,8 @@ bool RecurrentStore::take_snapshot(int32_t sequence) {
 int64_t RecurrentStore::snapshot_bytes_held(std::span<const int32_t> sequences) const {
   std::vector<const Snapshot*> held;
   for (const int32_t sequence : sequences) {
-    for (const SnapshotRef& snapshot : holders_[static_cast<size_t>(sequence)]) held.push_back(snapshot.get());
+    for (const SnapshotRef& snapshot : holders_[static_cast<size_t>(sequence)])
+      held.push_back(snapshot.get());
   }
   std::sort(held.begin(), held.end());
   held.erase(std::unique(held.begin(), held.end()), held.end());

@@ -26,7 +26,7 @@ base::Result<decode::GenerationResult> ChatSession::ask_blocking(
   RAFTER_ASSIGN(request.prompt, text_.chat_prompt(messages));
   RAFTER_ASSIGN(decode::GenerationResult result,
                 sched::generate_blocking(lane_, std::move(request),
-                                          [&](const decode::TokenEvent& event) { on_text(event.text); }));
+                                         [&](const decode::TokenEvent& event) { on_text(event.text); }));
   messages.push_back({"assistant", result.text});
   messages_ = std::move(messages);
   count(result);

@@ -1,4 +1,5 @@
-// A conversation with one model: its messages, and what the turns cost. The lane keeps what was computed of it.
+// A conversation with one model: its messages, and what the turns cost. The lane keeps what was computed of
+// it.
 #pragma once
 
 #include <functional>

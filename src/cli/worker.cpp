@@ -1,5 +1,5 @@
-// rafter worker: the process that owns the engine behind `rafter serve`. Not for people: it speaks frames on a
-// socket that it inherits.
+// rafter worker: the process that owns the engine behind `rafter serve`. Not for people: it speaks frames on
+// a socket that it inherits.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
@@ -83,13 +83,14 @@ base::Result<serve::WorkerModel> open_model(const WorkerFlags& flags) {
   engine::Engine& engine = *owned->engine;
 
   serve::WorkerModel model;
-  model.facts = {.context_limit = context_that_fits(engine),
-                 .vocabulary_size = engine.vocabulary_size(),
-                 .executor = engine.executor_name(),
-                 .is_embedder = embeds,
-                 .weight_bytes = checkpoint->file_bytes(),
-                 .cache_bytes_limit = engine.cache_bytes_limit(),
-                 .batch = static_cast<int32_t>(std::min<int64_t>(flags.batch, engine.options().max_sequences))};
+  model.facts = {
+      .context_limit = context_that_fits(engine),
+      .vocabulary_size = engine.vocabulary_size(),
+      .executor = engine.executor_name(),
+      .is_embedder = embeds,
+      .weight_bytes = checkpoint->file_bytes(),
+      .cache_bytes_limit = engine.cache_bytes_limit(),
+      .batch = static_cast<int32_t>(std::min<int64_t>(flags.batch, engine.options().max_sequences))};
   model.cache_bytes = [&engine] { return engine.cache_bytes_in_use(); };
   model.owner = owned;
   if (embeds) {
@@ -113,7 +114,7 @@ base::Result<serve::WorkerModel> open_model(const WorkerFlags& flags) {
 }
 
 base::Status run(const Flags& flags) {
-  struct stat info {};
+  struct stat info{};
   if (::fstat(flags.socket, &info) != 0 || !S_ISSOCK(info.st_mode)) {
     return base::Error{base::ErrorCode::invalid_argument, "is the number of an inherited socket", "--socket",
                        "`rafter serve` starts its worker itself"};

@@ -11,8 +11,8 @@ base::Result<int64_t> parse_bytes(const std::string& text, double unit, const st
     const char* name;
     double bytes;
   };
-  constexpr Suffix kSuffixes[] = {{"B", 1},      {"KB", 1e3},           {"MB", 1e6},
-                                  {"GB", 1e9},   {"TB", 1e12},          {"KiB", 1024.0},
+  constexpr Suffix kSuffixes[] = {{"B", 1},           {"KB", 1e3},           {"MB", 1e6},
+                                  {"GB", 1e9},        {"TB", 1e12},          {"KiB", 1024.0},
                                   {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
   const base::Error error{base::ErrorCode::invalid_argument, fmt::format("\"{}\" is no size", text), flag,
                           "use a number with B, KB, MB, GB, MiB or GiB: 2GB"};
@@ -50,12 +50,22 @@ void add_worker_flags(CLI::App& app, WorkerFlags& flags) {
 
 std::vector<std::string> worker_command(const std::string& program, const WorkerFlags& flags) {
   const EngineFlags& engine = flags.engine;
-  std::vector<std::string> words = {program,        "worker", flags.model, "--batch", std::to_string(flags.batch),
-                                    "--queue",      std::to_string(flags.queue),
-                                    "--prompt-cache", flags.prompt_cache,
-                                    "--executor",   engine.executor,
-                                    "--device",     engine.device};
-  const auto add = [&](const char* name, const std::string& value) { words.insert(words.end(), {name, value}); };
+  std::vector<std::string> words = {program,
+                                    "worker",
+                                    flags.model,
+                                    "--batch",
+                                    std::to_string(flags.batch),
+                                    "--queue",
+                                    std::to_string(flags.queue),
+                                    "--prompt-cache",
+                                    flags.prompt_cache,
+                                    "--executor",
+                                    engine.executor,
+                                    "--device",
+                                    engine.device};
+  const auto add = [&](const char* name, const std::string& value) {
+    words.insert(words.end(), {name, value});
+  };
   if (!flags.memory_budget.empty()) add("--memory-budget", flags.memory_budget);
   if (engine.threads > 0) add("--threads", std::to_string(engine.threads));
   if (engine.context > 0) add("--ctx", std::to_string(engine.context));

@@ -31,9 +31,8 @@ base::Status check_prompt(const std::vector<int32_t>& prompt, int64_t vocabulary
 }
 
 base::Error too_long(int64_t prompt, int64_t answer, bool explicit_limit, int64_t context) {
-  const std::string wanted =
-      explicit_limit ? fmt::format(" and max_tokens {}", answer)
-                     : fmt::format(" and {} more for the answer", answer);
+  const std::string wanted = explicit_limit ? fmt::format(" and max_tokens {}", answer)
+                                            : fmt::format(" and {} more for the answer", answer);
   return base::Error{
       base::ErrorCode::out_of_memory,
       fmt::format("{} prompt tokens{} need {} positions, the context limit is {}", prompt, wanted,
@@ -58,7 +57,8 @@ int64_t most_that_fit(const StepEngine& engine, int64_t least, int64_t most) {
 }
 
 // How many tokens the answer may have: what is asked for if it fits; without a number, what fits.
-base::Result<int64_t> answer_limit(const StepEngine& engine, int64_t prompt, const GenerationRequest& request) {
+base::Result<int64_t> answer_limit(const StepEngine& engine, int64_t prompt,
+                                   const GenerationRequest& request) {
   using Overflow = GenerationRequest::Overflow;
   const std::optional<int64_t> wanted = request.max_tokens;
   if (wanted && *wanted < 1) {
@@ -80,7 +80,8 @@ base::Result<int64_t> answer_limit(const StepEngine& engine, int64_t prompt, con
 base::Status check_boundaries(const std::vector<int64_t>& boundaries, int64_t prompt) {
   const bool in_range = boundaries.empty() || (boundaries.front() >= 0 && boundaries.back() <= prompt);
   if (in_range && std::is_sorted(boundaries.begin(), boundaries.end())) return {};
-  return base::Error{base::ErrorCode::invalid_argument, "not ascending lengths of the prompt", "boundaries", ""};
+  return base::Error{base::ErrorCode::invalid_argument, "not ascending lengths of the prompt", "boundaries",
+                     ""};
 }
 
 }  // namespace
@@ -92,20 +93,19 @@ base::Result<std::unique_ptr<Generation>> Generation::create(const StepEngine& e
   RAFTER_TRY(check_prompt(request.prompt, engine.vocabulary_size()));
   RAFTER_TRY(validate(request.sampling, engine.vocabulary_size()));
   RAFTER_TRY(check_boundaries(request.boundaries, static_cast<int64_t>(request.prompt.size())));
-  RAFTER_ASSIGN(TextStream stream,
-                TextStream::create(setting.tokenizer, request.stop, request.kept_markers));
+  RAFTER_ASSIGN(TextStream stream, TextStream::create(setting.tokenizer, request.stop, request.kept_markers));
   RAFTER_ASSIGN(const int64_t max_tokens,
                 answer_limit(engine, static_cast<int64_t>(request.prompt.size()), request));
   return std::unique_ptr<Generation>(
       new Generation(setting, std::move(request), std::move(listener), std::move(stream), max_tokens));
 }
 
-Generation::Generation(const GenerationSetting& setting, GenerationRequest request, GenerationListener listener,
-                       TextStream stream, int64_t max_tokens)
+Generation::Generation(const GenerationSetting& setting, GenerationRequest request,
+                       GenerationListener listener, TextStream stream, int64_t max_tokens)
     : setting_(setting),
       request_(std::move(request)),
       listener_(std::move(listener)),
-      sampler_(request_.sampling, request_.constraint),
+      sampler_(request_.sampling),
       stream_(std::move(stream)),
       max_tokens_(max_tokens),
       tokens_(request_.prompt) {
@@ -159,8 +159,14 @@ void Generation::add_rows(int64_t limit, std::vector<engine::Row>& rows) {
 void Generation::advance(int64_t count) { fed_ += count; }
 
 void Generation::accept(std::span<const float> logits, SamplerScratch& scratch) {
-  base::Result<Sample> sample = sampler_.sample(logits, tokens_, scratch);
+  TokenConstraint* const constraint = request_.constraint.get();
+  base::Result<Sample> sample = sampler_.sample(logits, tokens_, scratch, constraint);
   if (!sample.ok()) return finish(FinishReason::error, sample.error());
+  if (constraint != nullptr && !constraint->accept(sample->token)) {
+    return finish(FinishReason::error, base::Error{base::ErrorCode::internal,
+                                                   fmt::format("token {} may not come here", sample->token),
+                                                   "constraint", ""});
+  }
   const Clock::time_point now = Clock::now();
   if (!first_token_) {
     first_token_ = now;
@@ -171,22 +177,22 @@ void Generation::accept(std::span<const float> logits, SamplerScratch& scratch) 
   result_.tokens.push_back(sample->token);
 
   const auto& ends = setting_.end_tokens;
-  const bool is_end =
-      !request_.ignore_end && std::find(ends.begin(), ends.end(), sample->token) != ends.end();
-  const bool is_complete = request_.constraint != nullptr && request_.constraint->is_complete();
+  const bool is_end = (!request_.ignore_end || constraint != nullptr) &&
+                      std::find(ends.begin(), ends.end(), sample->token) != ends.end();
+  const bool is_done = constraint != nullptr && constraint->must_end();
   const bool is_full = static_cast<int64_t>(result_.tokens.size()) >= max_tokens_;
   TextStream::Output output;
   if (!is_end) output = stream_.push(sample->token);
-  if (!output.stop && (is_end || is_complete || is_full)) {
+  if (!output.stop && (is_end || is_done || is_full)) {
     const TextStream::Output rest = stream_.flush();
     output.text += rest.text;
     output.stop = rest.stop;
   }
   emit({sample->token, std::move(output.text), sample->logprob, std::move(sample->best)});
-  if (!output.stop && !is_end && !is_complete && !is_full) return;
+  if (!output.stop && !is_end && !is_done && !is_full) return;
   if (output.stop) result_.stop_string = request_.stop[*output.stop];
   result_.logits_hash = hash_of(logits);
-  complete(output.stop || is_end || is_complete ? FinishReason::stop : FinishReason::length);
+  complete(output.stop || is_end || is_done ? FinishReason::stop : FinishReason::length);
 }
 
 void Generation::finish(FinishReason reason, std::optional<base::Error> error) {

@@ -1,6 +1,6 @@
 // One request under way: which rows it needs next, and what it makes of their logits. It knows nothing of its
-// neighbours nor of where its sequence comes from; sched/scheduler.h gives it one and puts the rows of all into
-// steps.
+// neighbours nor of where its sequence comes from; sched/scheduler.h gives it one and puts the rows of all
+// into steps.
 #pragma once
 
 #include <chrono>
@@ -42,7 +42,7 @@ class Generation {
   // Prompt, then everything sampled.
   std::span<const int32_t> tokens() const { return tokens_; }
   int64_t prompt_tokens() const { return result_.prompt_tokens; }
-  int64_t held() const { return fed_; }             // of the tokens, by the sequence
+  int64_t held() const { return fed_; }               // of the tokens, by the sequence
   int64_t max_tokens() const { return max_tokens_; }  // as many as it may sample
   // The prompt length, beyond what is held, at which it wants to be found again; absent behind the last.
   std::optional<int64_t> next_boundary() const;

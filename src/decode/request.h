@@ -11,10 +11,9 @@
 
 #include "base/result.h"
 #include "decode/sampler.h"
+#include "decode/token_constraint.h"
 
 namespace rafter::decode {
-
-class TokenConstraint;
 
 struct GenerationRequest {
   std::vector<int32_t> prompt;  // at least one token
@@ -28,14 +27,15 @@ struct GenerationRequest {
   };
   Overflow overflow = Overflow::refuse;
   static constexpr int64_t kAnswerReserve = 256;
-  std::vector<std::string> stop;          // text at which to stop; never shown
-  bool ignore_end = false;                // go on after an end token
-  std::vector<std::string> kept_markers;  // special tokens that come out as text
-  std::shared_ptr<TokenConstraint> constraint;  // which tokens may come; its own, not shared with others
+  std::vector<std::string> stop;                // text at which to stop; never shown
+  bool ignore_end = false;                      // go on after an end token
+  std::vector<std::string> kept_markers;        // special tokens that come out as text
+  // What the answer is held to; it then ends where that is complete and cannot go on, or at an end token.
+  std::shared_ptr<TokenConstraint> constraint;
   // Prompt lengths, ascending, at which later requests may branch off. Where an engine cannot go back to any
   // position, it keeps a snapshot there.
   std::vector<int64_t> boundaries;
-  std::string cache_space;                         // prefixes are shared within one space only
+  std::string cache_space;                       // prefixes are shared within one space only
   const std::atomic<bool>* cancelled = nullptr;  // looked at between steps; must outlive the request
 };
 

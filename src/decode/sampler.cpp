@@ -7,19 +7,15 @@
 #include "decode/softmax.h"
 
 namespace rafter::decode {
-
-Sampler::Sampler(SamplingParams params, std::shared_ptr<TokenConstraint> constraint)
-    : params_(std::move(params)),
-      processors_(params_),
-      constraint_(std::move(constraint)),
-      seed_(params_.seed ? *params_.seed : fresh_seed()) {}
+Sampler::Sampler(SamplingParams params)
+    : params_(std::move(params)), processors_(params_), seed_(params_.seed ? *params_.seed : fresh_seed()) {}
 
 base::Result<Sample> Sampler::sample(std::span<const float> logits, std::span<const int32_t> history,
-                                     SamplerScratch& scratch) {
+                                     SamplerScratch& scratch, TokenConstraint* constraint) {
   scratch.logits.assign(logits.begin(), logits.end());
   std::span<float> work = scratch.logits;
+  if (constraint != nullptr) constraint->mask(work);
   processors_.apply(work, history);
-  if (constraint_ != nullptr) constraint_->mask(work);
   const Largest largest = find_largest(work);
   if (!largest.finite) {
     return base::Error{base::ErrorCode::internal, "the model's logits are not finite", "sampler", ""};
@@ -39,7 +35,6 @@ base::Result<Sample> Sampler::sample(std::span<const float> logits, std::span<co
     }
   }
   ++step_;
-  if (constraint_ != nullptr) constraint_->accept(sample.token);
   return sample;
 }
 

@@ -1,11 +1,10 @@
 // From the logits of a request's last position to its next token:
-//   bias, penalties, constraint → greedy: the largest, of equals the lowest id
+//   constraint, bias, penalties → greedy: the largest, of equals the lowest id
 //                   → otherwise logprobs → top_p → min_p → XTC → top_k → a draw from softmax(logprobs /
 //                   temperature)
 // One Sampler per request; what it draws depends on its seed, its parameters, its step and the logits alone.
 #pragma once
 
-#include <memory>
 #include <optional>
 
 #include "decode/logit_processors.h"
@@ -35,21 +34,21 @@ struct SamplerScratch {
 class Sampler {
  public:
   // `params` must have passed validate().
-  explicit Sampler(SamplingParams params, std::shared_ptr<TokenConstraint> constraint = nullptr);
+  explicit Sampler(SamplingParams params);
 
   uint64_t seed() const { return seed_; }
 
   // `logits` [V] are not changed. `history`: prompt and generated tokens; it grows from call to call.
+  // `constraint` may be null.
   // Error (internal): a logit is NaN or +inf, or all are −inf.
   base::Result<Sample> sample(std::span<const float> logits, std::span<const int32_t> history,
-                              SamplerScratch& scratch);
+                              SamplerScratch& scratch, TokenConstraint* constraint = nullptr);
 
  private:
   int32_t draw(std::span<const float> logprobs, SamplerScratch& scratch) const;
 
   SamplingParams params_;
   LogitProcessors processors_;
-  std::shared_ptr<TokenConstraint> constraint_;
   uint64_t seed_;
   uint64_t step_ = 0;  // tokens this request has sampled
 };

@@ -1,7 +1,9 @@
-// Which tokens may come next, for output that must obey a grammar.
+// What holds an answer to a form: it says which tokens may come next and follows those that come. One per
+// request, whatever samples.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 namespace rafter::decode {
@@ -9,12 +11,18 @@ namespace rafter::decode {
 class TokenConstraint {
  public:
   virtual ~TokenConstraint() = default;
-  // Sets the logits [V] of tokens that may not come next to −inf; leaves at least one.
+
+  // Sets the logits of tokens that may not come next to −inf. At least one is left while !must_end().
   virtual void mask(std::span<float> logits) = 0;
-  // The token that was sampled.
-  virtual void accept(int32_t token) = 0;
-  // Nothing can follow: the output may end here and nowhere later.
-  virtual bool is_complete() const = 0;
+
+  // A token came. False, and nothing changes, if it may not.
+  [[nodiscard]] virtual bool accept(int32_t token) = 0;
+
+  virtual bool is_complete() const = 0;  // the answer may end here
+  virtual bool must_end() const = 0;     // nothing but an end token may come
+
+  // Stands where this one does and goes on independently: for tokens that are tried and may be rejected.
+  virtual std::unique_ptr<TokenConstraint> fork() const = 0;
 };
 
 }  // namespace rafter::decode

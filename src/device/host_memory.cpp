@@ -45,10 +45,10 @@ std::vector<Cgroup> cgroups() {
     for (std::string group = line.substr(path + 1);; group.resize(group.find_last_of('/'))) {
       if (group == "/") group.clear();
       const std::string folder = root + group;
-      groups.push_back(is_v1 ? Cgroup{read_limit(folder + "/memory.limit_in_bytes"),
-                                      read_limit(folder + "/memory.usage_in_bytes")}
-                             : Cgroup{read_limit(folder + "/memory.max"),
-                                      read_limit(folder + "/memory.current")});
+      groups.push_back(
+          is_v1 ? Cgroup{read_limit(folder + "/memory.limit_in_bytes"),
+                         read_limit(folder + "/memory.usage_in_bytes")}
+                : Cgroup{read_limit(folder + "/memory.max"), read_limit(folder + "/memory.current")});
       if (group.find('/') == std::string::npos) break;
     }
   }

@@ -51,8 +51,8 @@ struct Row {
   int32_t visible_from = 0;  // sees positions visible_from … position
 };
 
-// A sequence that is to have `positions` positions, the first `held` of them those of `sequence` (which is it, or
-// which it will be forked from); −1 and none for a new one.
+// A sequence that is to have `positions` positions, the first `held` of them those of `sequence` (which is
+// it, or which it will be forked from); −1 and none for a new one.
 struct Growth {
   int32_t sequence = -1;
   int64_t held = 0;

@@ -19,8 +19,8 @@ int64_t scratch_bytes(int64_t rows, int64_t width, int64_t wanted, int64_t vocab
 
 // Bytes for the cache. With a budget: what it leaves; an error (out_of_memory, with the numbers) if that is
 // nothing. Without (0): three quarters of the machine's memory or of the cgroup's limit, and no more than is
-// available, less what the model needs; a model that is larger than that is read from disk as it runs, and gets
-// a small cache.
+// available, less what the model needs; a model that is larger than that is read from disk as it runs, and
+// gets a small cache.
 base::Result<int64_t> cache_budget(const MemoryNeed& need, int64_t budget);
 
 }  // namespace rafter::engine

@@ -34,7 +34,8 @@ int64_t PrefixTree::kept_tokens() const {
   for (const Leaf& leaf : leaves_) {
     if (!leaf.is_kept) continue;
     total += static_cast<int64_t>(leaf.tokens.size());
-    if (previous != nullptr && previous->space == leaf.space) total -= common_prefix(previous->tokens, leaf.tokens);
+    if (previous != nullptr && previous->space == leaf.space)
+      total -= common_prefix(previous->tokens, leaf.tokens);
     previous = &leaf;
   }
   return total;

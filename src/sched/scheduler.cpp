@@ -152,11 +152,8 @@ Scheduler::Admission Scheduler::try_admit(Request& request) {
   if (!take_sequence(request, match)) return Admission::needs_memory;
   if (!generation.has_sampled()) stats_.cached_tokens += generation.held();
   const auto tokens = generation.tokens();
-  request.leaf = tree_.insert({generation.request().cache_space,
-                               {tokens.begin(), tokens.end()},
-                               generation.sequence(),
-                               false,
-                               0});
+  request.leaf = tree_.insert(
+      {generation.request().cache_space, {tokens.begin(), tokens.end()}, generation.sequence(), false, 0});
   return Admission::admitted;
 }
 
@@ -265,9 +262,9 @@ void Scheduler::add_prompt_rows(int64_t rows) {
     rows -= count;
     std::erase(prompting, generation);
   };
-  const auto shortest = std::min_element(prompting.begin(), prompting.end(), [](const auto* a, const auto* b) {
-    return a->pending() < b->pending();
-  });
+  const auto shortest =
+      std::min_element(prompting.begin(), prompting.end(),
+                       [](const auto* a, const auto* b) { return a->pending() < b->pending(); });
   Generation* const short_one = *shortest;
   if (short_one != prompting.front()) {
     const int64_t half = (rows + 1) / 2;
@@ -291,8 +288,8 @@ int64_t Scheduler::rows_to_boundary(const Generation& generation) const {
   return boundary ? *boundary - generation.held() : kUnlimited;
 }
 
-// Runs the planned rows; where memory ends, kept prefixes give way, then the youngest requests. No rows are left
-// when nothing could be computed.
+// Runs the planned rows; where memory ends, kept prefixes give way, then the youngest requests. No rows are
+// left when nothing could be computed.
 base::Status Scheduler::run_step() {
   while (!rows_.empty()) {
     while (!engine_.has_room(rows_) && evict_prefix(tree_.end())) {

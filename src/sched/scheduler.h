@@ -1,5 +1,5 @@
-// The one lane: any number of requests through one engine, as ragged rows of common steps. A single request is
-// a batch of one.
+// The one lane: any number of requests through one engine, as ragged rows of common steps. A single request
+// is a batch of one.
 //
 //   Scheduler scheduler(engine, {tokenizer, end_tokens}, {.batch = 8, .prompt_cache_bytes = 1 << 30});
 //   RAFTER_ASSIGN(const uint64_t id, scheduler.submit(request, {.on_token = print, .on_finish = report}));
@@ -11,8 +11,8 @@
 // outgrow the memory after all, the youngest goes back to the front of the queue and is computed again later:
 // its tokens, as those of any request, do not depend on its company.
 //
-// A state machine without threads or clocks of its own: one caller drives it, listeners are called from within
-// step() only.
+// A state machine without threads or clocks of its own: one caller drives it, listeners are called from
+// within step() only.
 #pragma once
 
 #include <deque>
@@ -27,11 +27,11 @@
 namespace rafter::sched {
 
 struct SchedulerOptions {
-  int64_t batch = 64;              // most requests whose rows share a step
+  int64_t batch = 64;                // most requests whose rows share a step
   int64_t queue = int64_t{1} << 40;  // most requests that wait for one of these places
-  int64_t prefill_chunk = 0;       // most prompt rows in one step; 0: the engine's row capacity
-  int64_t prompt_cache_bytes = 0;  // of prefixes that are kept after their requests; 0: none are
-  double stream_gap = 0.25;        // seconds; see StepBudget
+  int64_t prefill_chunk = 0;         // most prompt rows in one step; 0: the engine's row capacity
+  int64_t prompt_cache_bytes = 0;    // of prefixes that are kept after their requests; 0: none are
+  double stream_gap = 0.25;          // seconds; see StepBudget
   std::function<double()> now = {};  // seconds; empty: the steady clock
 };
 

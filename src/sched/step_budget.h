@@ -1,5 +1,5 @@
-// How many prompt rows a step may take, so that streams that share it do not stall: what rows cost is measured
-// step by step.
+// How many prompt rows a step may take, so that streams that share it do not stall: what rows cost is
+// measured step by step.
 #pragma once
 
 #include <cstdint>

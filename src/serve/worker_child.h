@@ -25,8 +25,8 @@ class WorkerChild {
   pid_t pid() const { return pid_; }
 
   void kill();
-  // After the socket broke: waits until it has ended (for a moment; then ends it) and says how: "was killed by
-  // signal 9". Blocks for at most some 100 ms.
+  // After the socket broke: waits until it has ended (for a moment; then ends it) and says how: "was killed
+  // by signal 9". Blocks for at most some 100 ms.
   std::string reap_blocking();
 
  private:

@@ -1,13 +1,13 @@
 // Frames between the front process and its worker: four bytes of length, lowest first, then so many bytes of
-// JSON. JSON rather than a binary form because its parser does not recurse, so no frame can exhaust the stack.
+// JSON. JSON rather than a binary form because its parser does not recurse, so no frame can exhaust the
+// stack.
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include <nlohmann/json.hpp>
 
 #include "base/result.h"
 
@@ -23,8 +23,8 @@ std::string encode_frame(const nlohmann::json& message);
 class FrameReader {
  public:
   void push(std::string_view bytes) { buffer_ += bytes; }
-  // The next frame; nothing if it is not complete. Errors (invalid_data): too large, no JSON. The stream cannot
-  // be read on then.
+  // The next frame; nothing if it is not complete. Errors (invalid_data): too large, no JSON. The stream
+  // cannot be read on then.
   base::Result<std::optional<nlohmann::json>> next();
 
  private:

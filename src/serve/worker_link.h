@@ -16,8 +16,9 @@ namespace rafter::serve {
 
 class WorkerLink {
  public:
-  // Owns the socket. Takes over SIGTERM for the process (before other threads are started: they inherit that).
-  // `report`: called once a second on the writing thread, for a frame that says that the process lives.
+  // Owns the socket. Takes over SIGTERM for the process (before other threads are started: they inherit
+  // that). `report`: called once a second on the writing thread, for a frame that says that the process
+  // lives.
   WorkerLink(int socket, std::function<nlohmann::json()> report);
   ~WorkerLink();  // after what was sent is written
   WorkerLink(const WorkerLink&) = delete;

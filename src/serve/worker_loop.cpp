@@ -75,7 +75,8 @@ class WorkerLoop {
   base::Status submit(uint64_t id, const json& message) {
     if (model_.lane == nullptr) return no_use("this model gives embeddings and generates no text");
     if (link_.is_ending()) {
-      return base::Error{base::ErrorCode::unavailable, "the worker is ending", "model", "try again in a moment"};
+      return base::Error{base::ErrorCode::unavailable, "the worker is ending", "model",
+                         "try again in a moment"};
     }
     RAFTER_ASSIGN(CompletionRequest wanted, read_request(message.value("request", json::object())));
     const auto total = static_cast<int64_t>(wanted.prompt.size());
@@ -122,8 +123,9 @@ class WorkerLoop {
   void publish() {
     progress_.set(stats());
     if (events_.empty()) return;
-    link_.send_blocking(
-        {{"type", "events"}, {"steps", progress_.steps()}, {"events", std::exchange(events_, json::array())}});
+    link_.send_blocking({{"type", "events"},
+                         {"steps", progress_.steps()},
+                         {"events", std::exchange(events_, json::array())}});
   }
 
   ServiceStats stats() const {
@@ -152,7 +154,8 @@ class WorkerLoop {
 
 }  // namespace
 
-base::Result<decode::GenerationRequest> generation_request(CompletionRequest wanted, const WorkerModel& model) {
+base::Result<decode::GenerationRequest> generation_request(CompletionRequest wanted,
+                                                           const WorkerModel& model) {
   decode::GenerationRequest request;
   request.prompt = std::move(wanted.prompt);
   request.sampling = std::move(wanted.sampling);
@@ -165,7 +168,8 @@ base::Result<decode::GenerationRequest> generation_request(CompletionRequest wan
   request.cache_space = std::move(wanted.cache_space);
   if (wanted.json_schema) {
     if (!model.constraint) {
-      return base::Error{base::ErrorCode::unsupported, "output by a JSON schema is not supported", "json_schema", ""};
+      return base::Error{base::ErrorCode::unsupported, "output by a JSON schema is not supported",
+                         "json_schema", ""};
     }
     RAFTER_ASSIGN(request.constraint, model.constraint(*wanted.json_schema));
   }

@@ -2,8 +2,8 @@
 //
 // Three threads: the calling one runs the engine and never waits for the socket; one reads; one writes, and
 // reports once a second that the process lives and how far it came. The front process closing the socket, or
-// dying, ends the process at once, in the middle of a step too. SIGTERM lets it finish what it has; SIGINT, which
-// a terminal sends to the front process as well, is left to that.
+// dying, ends the process at once, in the middle of a step too. SIGTERM lets it finish what it has; SIGINT,
+// which a terminal sends to the front process as well, is left to that.
 #pragma once
 
 #include <functional>
@@ -29,11 +29,12 @@ struct WorkerModel {
 
 using OpenModel = std::function<base::Result<WorkerModel>()>;
 
-// Opens the model (the front process is told of a failure, too) and serves it until SIGTERM. `socket` becomes its
-// own. Errors: those of `open`.
+// Opens the model (the front process is told of a failure, too) and serves it until SIGTERM. `socket` becomes
+// its own. Errors: those of `open`.
 base::Status run_worker_blocking(int socket, const OpenModel& open);
 
 // As the lane takes it. Error (unsupported): a JSON schema without `constraint`.
-base::Result<decode::GenerationRequest> generation_request(CompletionRequest request, const WorkerModel& model);
+base::Result<decode::GenerationRequest> generation_request(CompletionRequest request,
+                                                           const WorkerModel& model);
 
 }  // namespace rafter::serve

@@ -130,9 +130,12 @@ base::Error read_error(const json& object) {
 }
 
 json json_of_facts(const ModelFacts& f) {
-  return {{"context_limit", f.context_limit}, {"vocabulary_size", f.vocabulary_size},
-          {"executor", f.executor},           {"is_embedder", f.is_embedder},
-          {"weight_bytes", f.weight_bytes},   {"cache_bytes_limit", f.cache_bytes_limit},
+  return {{"context_limit", f.context_limit},
+          {"vocabulary_size", f.vocabulary_size},
+          {"executor", f.executor},
+          {"is_embedder", f.is_embedder},
+          {"weight_bytes", f.weight_bytes},
+          {"cache_bytes_limit", f.cache_bytes_limit},
           {"batch", f.batch}};
 }
 
@@ -216,8 +219,8 @@ base::Result<decode::GenerationResult> read_result(const json& object) {
   return reading<decode::GenerationResult>("finish", [&](decode::GenerationResult& r) {
     const auto name = object.at("reason").get<std::string>();
     r.reason = decode::FinishReason::error;
-    for (const auto reason : {decode::FinishReason::stop, decode::FinishReason::length,
-                              decode::FinishReason::cancelled}) {
+    for (const auto reason :
+         {decode::FinishReason::stop, decode::FinishReason::length, decode::FinishReason::cancelled}) {
       if (name == decode::finish_reason_name(reason)) r.reason = reason;
     }
     if (const json& error = object.at("error"); !error.is_null()) r.error = read_error(error);

@@ -1,7 +1,8 @@
 // What the front process and its worker say to each other, as JSON objects with a "type":
 //
 //   to the worker     submit {id, request} · cancel {id} · embed {id, tokens}
-//   from the worker   ready {facts} · failed {error} · stats {steps, stats} · events {steps, events}, where an
+//   from the worker   ready {facts} · failed {error} · stats {steps, stats} · events {steps, events}, where
+//   an
 //                     event is progress, token, finish, embedding or refused, each with its request's id
 //
 // `steps` counts what the worker got done: while requests are under way and it stands still, the worker is

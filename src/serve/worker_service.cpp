@@ -1,14 +1,13 @@
 #include "serve/worker_service.h"
 
-#include <deque>
-#include <map>
-
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
+#include <deque>
+#include <map>
 
 #include "serve/worker_child.h"
 #include "serve/worker_frames.h"

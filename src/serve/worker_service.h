@@ -5,8 +5,8 @@
 //   service.start();
 //   context.run();
 //
-// A worker that dies ends its requests with an error (unavailable) and another is started: at once, then after
-// growing pauses. Three deaths within a minute end that, as does a model that cannot be opened.
+// A worker that dies ends its requests with an error (unavailable) and another is started: at once, then
+// after growing pauses. Three deaths within a minute end that, as does a model that cannot be opened.
 #pragma once
 
 #include <chrono>
@@ -26,8 +26,9 @@ struct WorkerOptions {
   // A worker that says nothing for so long, or gets nothing done while it has work, is replaced. A step takes
   // seconds at most, but for the first ones of a model that comes from a slow disk.
   std::chrono::milliseconds stuck_after = std::chrono::seconds(60);
-  std::chrono::milliseconds first_pause = std::chrono::milliseconds(100);  // before a new one; then ten times that
-  int most_deaths = 3;                                                     // within the minute
+  std::chrono::milliseconds first_pause =
+      std::chrono::milliseconds(100);           // before a new one; then ten times that
+  int most_deaths = 3;                          // within the minute
   std::function<void(const std::string&)> log;  // one line about the worker's life; may be empty
 };
 

@@ -1,5 +1,5 @@
-// The lane on real checkpoints of every cache kind: a request's tokens do not depend on its company, and a long
-// conversation computes little more than what is new in it.
+// The lane on real checkpoints of every cache kind: a request's tokens do not depend on its company, and a
+// long conversation computes little more than what is new in it.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ constexpr int32_t kVocabulary = 320;  // of the tiny checkpoints
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
 // Full attention, sliding windows, recurrent layers; dense and mixtures.
-const char* const kCases[] = {"llama-a/hf-bf16",        "qwen3-tiny/mlx4-g64",    "gemma3-tiny/mlx4-g32",
+const char* const kCases[] = {"llama-a/hf-bf16",        "qwen3-tiny/mlx4-g64",   "gemma3-tiny/mlx4-g32",
                               "gemma4-e/mlx-mixed-g32", "gemma4-dense/mlx4-g32", "qwen3_5-tiny/mlx4-g32",
                               "qwen3_5-moe/mlx8-g32"};
 
@@ -84,13 +84,13 @@ TEST_P(Lane, TheSameTokensAloneAndInAnyCompany) {
     int64_t batch, chunk, prompt_cache;
     int sequences;
   };
-  for (const Company& company : {Company{4, 0, 0, 4}, Company{16, 0, kUnlimited, 40}, Company{6, 17, 200000, 7}}) {
+  for (const Company& company :
+       {Company{4, 0, 0, 4}, Company{16, 0, kUnlimited, 40}, Company{6, 17, 200000, 7}}) {
     const auto engine = open(company.sequences);
     decode::EngineAdapter adapter(*engine);
-    sched::Scheduler lane(adapter, {decode::byte_tokenizer(), {}},
-                          {.batch = company.batch,
-                           .prefill_chunk = company.chunk,
-                           .prompt_cache_bytes = company.prompt_cache});
+    sched::Scheduler lane(
+        adapter, {decode::byte_tokenizer(), {}},
+        {.batch = company.batch, .prefill_chunk = company.chunk, .prompt_cache_bytes = company.prompt_cache});
     std::mt19937 random(static_cast<unsigned>(company.batch));
     int submitted = 0, finished = 0;
     while (submitted < kRequests || !lane.idle()) {
@@ -100,7 +100,8 @@ TEST_P(Lane, TheSameTokensAloneAndInAnyCompany) {
         listener.on_finish = [&, i](const GenerationResult& result) {
           ++finished;
           EXPECT_EQ(result.tokens, alone[i].tokens) << "request " << i << ", batch " << company.batch;
-          EXPECT_EQ(result.logits_hash, alone[i].logits_hash) << "request " << i << ", batch " << company.batch;
+          EXPECT_EQ(result.logits_hash, alone[i].logits_hash)
+              << "request " << i << ", batch " << company.batch;
         };
         ASSERT_TRUE(lane.submit(varied_request(static_cast<int>(i)), listener).ok());
       }
@@ -117,14 +118,14 @@ TEST_P(Lane, AnAgentsConversationComputesLittleMoreThanWhatIsNew) {
   const auto engine = open(16), fresh_engine = open(1);
   decode::EngineAdapter adapter(*engine), fresh_adapter(*fresh_engine);
   sched::Scheduler fresh(fresh_adapter, {decode::byte_tokenizer(), {}}, {});
-  const ReplayFigures figures =
-      replay_conversation(adapter, [&](int turn, const GenerationRequest& request, const GenerationResult& result) {
+  const ReplayFigures figures = replay_conversation(
+      adapter, [&](int turn, const GenerationRequest& request, const GenerationResult& result) {
         if (turn % 13 != 6) return;
         EXPECT_EQ(result.tokens, sched::generate_blocking(fresh, request)->tokens) << "turn " << turn;
       });
   printf("%s: %d turns, %ld prompt tokens, %ld new, %ld computed: %.3f times\n", GetParam(), figures.turns,
-         static_cast<long>(figures.prompt), static_cast<long>(figures.fresh), static_cast<long>(figures.computed),
-         figures.ratio());
+         static_cast<long>(figures.prompt), static_cast<long>(figures.fresh),
+         static_cast<long>(figures.computed), figures.ratio());
   EXPECT_LE(figures.ratio(), 1.1);
   EXPECT_GE(figures.ratio(), 1.0);
 }
@@ -167,9 +168,10 @@ TEST_P(Lane, TheSameTokensWhenMemoryIsShort) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoints, Lane, ::testing::ValuesIn(kCases), [](const auto& info) {
-  std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+INSTANTIATE_TEST_SUITE_P(Checkpoints, Lane, ::testing::ValuesIn(kCases), [](const auto& checkpoint) {
+  std::string name = checkpoint.param;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 });
 

@@ -41,7 +41,9 @@ class SpoiledFork final : public TimedEngine {
     return fork;
   }
 };
-TEST(SchedulerMutants, AForkThatDiffers) { EXPECT_FAULT(faults_of<SpoiledFork>(kWithCache), "tokens of request"); }
+TEST(SchedulerMutants, AForkThatDiffers) {
+  EXPECT_FAULT(faults_of<SpoiledFork>(kWithCache), "tokens of request");
+}
 
 class ForgottenCut final : public TimedEngine {
  public:
@@ -109,14 +111,22 @@ class ForgetfulEngine final : public decode::StepEngine {
   void release_sequence(int32_t sequence) override { inner_.release_sequence(sequence); }
   int64_t length(int32_t sequence) const override { return inner_.length(sequence); }
   bool reenters_anywhere() const override { return false; }
-  int64_t reentry_position(int32_t s, int64_t length) const override { return inner_.reentry_position(s, length); }
+  int64_t reentry_position(int32_t s, int64_t length) const override {
+    return inner_.reentry_position(s, length);
+  }
   bool take_snapshot(int32_t) override { return true; }
   void truncate(int32_t sequence, int64_t length) override { inner_.truncate(sequence, length); }
-  base::Result<int32_t> fork_sequence(int32_t s, int64_t length) override { return inner_.fork_sequence(s, length); }
+  base::Result<int32_t> fork_sequence(int32_t s, int64_t length) override {
+    return inner_.fork_sequence(s, length);
+  }
   base::Status check_fits(int64_t positions) const override { return inner_.check_fits(positions); }
   bool has_room(std::span<const engine::Row> rows) const override { return inner_.has_room(rows); }
-  bool can_hold(std::span<const engine::Growth> sequences) const override { return inner_.can_hold(sequences); }
-  int64_t bytes_held(std::span<const int32_t> sequences) const override { return inner_.bytes_held(sequences); }
+  bool can_hold(std::span<const engine::Growth> sequences) const override {
+    return inner_.can_hold(sequences);
+  }
+  int64_t bytes_held(std::span<const int32_t> sequences) const override {
+    return inner_.bytes_held(sequences);
+  }
   base::Status step(std::span<const engine::Row> rows) override { return inner_.step(rows); }
   std::span<const float> logits(int i) const override { return inner_.logits(i); }
 

@@ -22,14 +22,15 @@ inline std::string copy_with_long_context(const std::string& path, const TempFol
   const std::string copy = folder / "model";
   std::filesystem::copy(path, copy, std::filesystem::copy_options::recursive);
   const std::string config = read_file(copy + "/config.json");
-  folder.write("model/config.json", std::regex_replace(config, std::regex("\"max_position_embeddings\": *[0-9]+"),
-                                                       "\"max_position_embeddings\": 32768"));
+  folder.write("model/config.json",
+               std::regex_replace(config, std::regex("\"max_position_embeddings\": *[0-9]+"),
+                                  "\"max_position_embeddings\": 32768"));
   return copy;
 }
 
 // An agent's conversation as a chat template renders it: a long system part with tools; user messages, each
-// followed by several rounds of calls and results. The reasoning of an answer stays while its round goes on and
-// is left out from the next user message on.
+// followed by several rounds of calls and results. The reasoning of an answer stays while its round goes on
+// and is left out from the next user message on.
 class Conversation {
  public:
   explicit Conversation(unsigned seed) : random_(seed) { system_ = tokens_of(900); }
@@ -54,7 +55,8 @@ class Conversation {
       const bool is_stripped = message.role == kAssistant && i < last_user;
       if (message.role == kAssistant && !is_stripped) prompt.push_back(kThink);
       const size_t from = is_stripped ? kReasoning : 0;
-      prompt.insert(prompt.end(), message.tokens.begin() + static_cast<std::ptrdiff_t>(from), message.tokens.end());
+      prompt.insert(prompt.end(), message.tokens.begin() + static_cast<std::ptrdiff_t>(from),
+                    message.tokens.end());
       prompt.push_back(kEnd);
     }
     request.boundaries.push_back(static_cast<int64_t>(prompt.size()));

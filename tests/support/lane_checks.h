@@ -8,8 +8,8 @@
 
 namespace rafter::decode {
 
-// A step takes `base` seconds and `per_row` for each of its rows, sometimes half as much again; every engine call
-// that must not happen is an error of FakeEngine. Records what the store holds.
+// A step takes `base` seconds and `per_row` for each of its rows, sometimes half as much again; every engine
+// call that must not happen is an error of FakeEngine. Records what the store holds.
 class TimedEngine : public FakeEngine {
  public:
   using FakeEngine::FakeEngine;
@@ -41,7 +41,8 @@ inline GenerationRequest lane_request(std::mt19937& random, int i) {
   GenerationRequest request;
   const int32_t family = static_cast<int32_t>(random() % 4);
   const int64_t shared = random() % 2 == 0 ? 0 : 30 + 20 * family;
-  for (int64_t n = 0; n < shared; ++n) request.prompt.push_back((family * 50 + static_cast<int32_t>(n)) % 290);
+  for (int64_t n = 0; n < shared; ++n)
+    request.prompt.push_back((family * 50 + static_cast<int32_t>(n)) % 290);
   const int64_t own = 1 + static_cast<int64_t>(random() % (random() % 5 == 0 ? 600 : 60));
   for (int64_t n = 0; n < own; ++n)
     request.prompt.push_back(static_cast<int32_t>(random() % static_cast<unsigned>(kVocabulary)));
@@ -54,8 +55,8 @@ inline GenerationRequest lane_request(std::mt19937& random, int i) {
   return request;
 }
 
-// Empty if this schedule broke nothing: every request is finished once and gives what it gives alone; memory is
-// never exceeded; no stream waits longer than the gap allows while others compute their prompts; cancelled
+// Empty if this schedule broke nothing: every request is finished once and gives what it gives alone; memory
+// is never exceeded; no stream waits longer than the gap allows while others compute their prompts; cancelled
 // requests end within a step; sequences are all released.
 inline std::string lane_faults(TimedEngine& engine, const LanePlan& plan) {
   struct Story {
@@ -76,9 +77,9 @@ inline std::string lane_faults(TimedEngine& engine, const LanePlan& plan) {
   std::vector<Story> stories(static_cast<size_t>(plan.requests));
   {
     sched::Scheduler lane(engine, {byte_tokenizer(), {}},
-                          {.batch = plan.batch,
-                           .prompt_cache_bytes = plan.prompt_cache,
-                           .now = [&engine] { return engine.now; }});
+                          {.batch = plan.batch, .prompt_cache_bytes = plan.prompt_cache, .now = [&engine] {
+                             return engine.now;
+                           }});
     int64_t steps = 0;
     size_t submitted = 0;
     const auto submit = [&] {

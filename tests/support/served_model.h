@@ -1,12 +1,11 @@
 // A WorkerService over a real worker process, and ways to wait for what it does.
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <boost/asio/io_context.hpp>
 
 #include "serve/worker_service.h"
 

@@ -1,5 +1,5 @@
-// The worker process with the real program: what it answers, and what happens when it dies, hangs, or its model
-// goes bad.
+// The worker process with the real program: what it answers, and what happens when it dies, hangs, or its
+// model goes bad.
 #include <filesystem>
 #include <thread>
 
@@ -225,7 +225,8 @@ TEST_F(Worker, AModelThatCannotBeOpenedIsSaidOnce) {
   }
   ServedModel served(model_, {"--memory-budget", "20KB"});
   ASSERT_TRUE(served.run_until_state(ServiceState::failed));
-  EXPECT_NE(served.service().state_reason().find("20000"), std::string::npos) << served.service().state_reason();
+  EXPECT_NE(served.service().state_reason().find("20000"), std::string::npos)
+      << served.service().state_reason();
 }
 
 TEST_F(Worker, DrainsAndEnds) {

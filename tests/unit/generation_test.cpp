@@ -65,9 +65,9 @@ TEST(Generation, MoreRequestsThanRowsTakeTurns) {
   sched::Scheduler lane(engine, {byte_tokenizer(), {}}, {});
   std::map<int, int> finished_at;
   for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(
-        lane.submit(greedy({i}, 10), {.on_finish = [&, i](const GenerationResult&) { finished_at[i] = engine.steps; }})
-            .ok());
+    ASSERT_TRUE(lane.submit(greedy({i}, 10),
+                            {.on_finish = [&, i](const GenerationResult&) { finished_at[i] = engine.steps; }})
+                    .ok());
   }
   while (lane.step()) {
   }
@@ -210,12 +210,14 @@ TEST(Generation, CancellingEndsARequestAndNotItsNeighbours) {
   request.cancelled = &cancelled;
   request.max_tokens = 1000;
   int events = 0;
-  ASSERT_TRUE(lane.submit(request, {.on_token = [&](const TokenEvent&) {
-                                      if (++events == 5) cancelled = true;
-                                    },
+  ASSERT_TRUE(lane.submit(request, {.on_token =
+                                        [&](const TokenEvent&) {
+                                          if (++events == 5) cancelled = true;
+                                        },
                                     .on_finish = [&](const GenerationResult& r) { first = r; }})
                   .ok());
-  ASSERT_TRUE(lane.submit(varied_request(2), {.on_finish = [&](const GenerationResult& r) { second = r; }}).ok());
+  ASSERT_TRUE(
+      lane.submit(varied_request(2), {.on_finish = [&](const GenerationResult& r) { second = r; }}).ok());
   while (lane.step()) {
   }
   ASSERT_TRUE(first && second);
@@ -269,8 +271,10 @@ TEST(Generation, LogitsThatAreNotFiniteEndOneRequestOnly) {
   FakeEngine engine(kVocabulary, 4096, 8, model);
   sched::Scheduler lane(engine, {byte_tokenizer(), {}}, {});
   std::optional<GenerationResult> poisoned, healthy;
-  ASSERT_TRUE(lane.submit(greedy({13, 1}, 9), {.on_finish = [&](const GenerationResult& r) { poisoned = r; }}).ok());
-  ASSERT_TRUE(lane.submit(greedy({14, 1}, 9), {.on_finish = [&](const GenerationResult& r) { healthy = r; }}).ok());
+  ASSERT_TRUE(
+      lane.submit(greedy({13, 1}, 9), {.on_finish = [&](const GenerationResult& r) { poisoned = r; }}).ok());
+  ASSERT_TRUE(
+      lane.submit(greedy({14, 1}, 9), {.on_finish = [&](const GenerationResult& r) { healthy = r; }}).ok());
   while (lane.step()) {
   }
   EXPECT_EQ(poisoned->reason, FinishReason::error);

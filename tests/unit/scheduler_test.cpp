@@ -157,9 +157,12 @@ TEST(Scheduler, ASideRequestDoesNotPushOutTheConversation) {
   FakeEngine engine(kVocabulary, 100000, 512, hashing_model(kVocabulary));
   Scheduler lane(engine, {byte_tokenizer(), {}}, {.prompt_cache_bytes = 10200});
   std::vector<int32_t> conversation = filled(9000, 1);
-  const auto ask = [&](std::vector<int32_t> prompt) { return generate_blocking(lane, greedy(prompt, 10)).value(); };
+  const auto ask = [&](std::vector<int32_t> prompt) {
+    return generate_blocking(lane, greedy(prompt, 10)).value();
+  };
   const GenerationResult first = ask(conversation);
-  for (int i = 0; i < 5; ++i) ask(filled(1000, 20 + i));  // titles and summaries, more than what fits beside it
+  for (int i = 0; i < 5; ++i)
+    ask(filled(1000, 20 + i));  // titles and summaries, more than what fits beside it
   conversation.insert(conversation.end(), first.tokens.begin(), first.tokens.end());
   conversation.push_back(5);
   EXPECT_EQ(ask(conversation).cached_tokens, 9009);
@@ -210,8 +213,7 @@ TEST(PrefixTree, FindsTheLongestPrefixAsALoopDoes) {
     for (size_t n = random() % 9; n > 0; --n) tokens.push_back(static_cast<int32_t>(random() % 2));
     return tokens;
   };
-  for (int i = 0; i < 200; ++i)
-    tree.insert({i % 3 == 0 ? "b" : "a", word(), i, true, 0});
+  for (int i = 0; i < 200; ++i) tree.insert({i % 3 == 0 ? "b" : "a", word(), i, true, 0});
   for (int i = 0; i < 300; ++i) {
     const std::vector<int32_t> prompt = word();
     std::vector<int64_t> expected, visited;

@@ -1,9 +1,9 @@
+#include "serve/worker_messages.h"
+
 #include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
-
-#include "serve/worker_messages.h"
 
 namespace rafter::serve {
 namespace {
