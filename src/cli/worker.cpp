@@ -8,6 +8,7 @@
 #include "cli/find_model.h"
 #include "cli/verb.h"
 #include "cli/worker_flags.h"
+#include "device/gpu.h"
 #include "engine/memory_budget.h"
 #include "lab/embedding.h"
 #include "model/model.h"
@@ -65,7 +66,8 @@ base::Result<EngineFlags> engine_flags(const WorkerFlags& flags, const format::C
   const engine::MemoryNeed need = {
       checkpoint.file_bytes(),
       engine::scratch_bytes(std::max(rows, engine.prefill_chunk), info.width, flags.batch, info.vocabulary)};
-  if (engine.device == "cpu" || budget > 0) {
+  const bool may_be_gpu = engine.device != "cpu" && device::built_with_cuda();  // which has memory of its own
+  if (!may_be_gpu || budget > 0) {
     RAFTER_ASSIGN(engine.cache_bytes, engine::cache_budget(need, budget));
   }
   return engine;
