@@ -44,7 +44,8 @@ oracle: build/.test-dependencies $(SMOLLM2)
 	@build/oracle/venv/bin/python oracle/generate.py --out build/oracle/data
 	@build/oracle/venv/bin/python oracle/smollm2.py --gguf $(SMOLLM2) --out build/oracle/smollm2
 	@$(MAKE) --no-print-directory build/oracle/tokenizer/vectors.json build/oracle/tokenizer/smollm2_ids.json \
-	  build/oracle/jinja/random.json build/oracle/codec/vectors.txt build/oracle/vocabularies/corpus.bin
+	  build/oracle/jinja/random.json build/oracle/codec/vectors.txt build/oracle/vocabularies/corpus.bin \
+	  build/oracle/json_schema/random.jsonl
 
 TOKENIZER_VECTORS := oracle/tokenizer_vectors.py oracle/tokenizer_texts.py oracle/gguf_tokenizer.py oracle/requirements.txt
 
@@ -56,6 +57,10 @@ build/oracle/tokenizer/smollm2_ids.json: $(TOKENIZER_VECTORS) $(SMOLLM2)
 
 build/oracle/codec/vectors.txt: oracle/codec_vectors.py oracle/requirements.txt
 	@build/oracle/venv/bin/python oracle/codec_vectors.py --random $@
+
+build/oracle/json_schema/random.jsonl: oracle/json_schema.py tests/data/json_schema_cases.json oracle/requirements.txt
+	@build/oracle/venv/bin/python oracle/json_schema.py hand tests/data/json_schema_cases.json
+	@build/oracle/venv/bin/python oracle/json_schema.py random --out $@
 
 VOCABULARIES := oracle/tokenizer_vocabularies.py oracle/tokenizer_corpus.py oracle/tokenizer_trained.py
 
