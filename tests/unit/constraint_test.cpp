@@ -100,7 +100,7 @@ TEST_F(Constraint, RowsOfOneSchemaDoNotMeet) {
     const auto keep = [&together, i](const GenerationResult& result) {
       together[static_cast<size_t>(i)] = result.text;
     };
-    ASSERT_TRUE(loop.submit(request_of(i), {{}, keep}).ok());
+    ASSERT_TRUE(loop.submit(request_of(i), {.on_finish = keep}).ok());
   }
   while (loop.step()) {
   }
