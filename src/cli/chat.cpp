@@ -176,7 +176,7 @@ base::Status run(ChatFlags flags) {
     return base::Error{base::ErrorCode::invalid_argument, "the model's chat template has no such switch",
                        flags.thinking ? "--thinking" : "--no-thinking", ""};
   }
-  ChatSession session(*model.loop, model.text, std::move(settings), switches, flags.system);
+  ChatSession session(*model.lane, model.text, std::move(settings), switches, flags.system);
   const auto reader = make_line_reader(interrupt, history_file());
   if (stdin_is_terminal() && stdout_is_terminal()) {
     write_stdout(fmt::format("{} ({}). /help lists commands.\n", model.name, model.engine->executor_name()));

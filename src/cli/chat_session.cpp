@@ -2,15 +2,17 @@
 
 namespace rafter::cli {
 
-ChatSession::ChatSession(decode::GenerationLoop& loop, const decode::ModelText& text,
+ChatSession::ChatSession(sched::Scheduler& lane, const decode::ModelText& text,
                          decode::GenerationRequest settings, decode::ChatSwitches switches,
                          std::string system)
-    : loop_(loop),
+    : lane_(lane),
       text_(text),
       settings_(std::move(settings)),
       format_(text.output_format()),
       switches_(switches),
       system_(std::move(system)) {
+  // Markers that are special tokens reach the parser as text.
+  if (format_.reasoning != nullptr) settings_.kept_markers = text::kept_markers(format_);
   clear();
 }
 
@@ -31,7 +33,6 @@ base::Result<decode::GenerationResult> ChatSession::ask_blocking(const std::stri
   decode::GenerationRequest request = settings_;
   RAFTER_ASSIGN(decode::ChatPrompt prompt, text_.chat_turn(messages, switches_));
   request.prompt = std::move(prompt.tokens);
-  request.kept = &kept_;
 
   text::OutputParserOptions options;
   options.parse_calls = false;  // no tools are offered
@@ -46,7 +47,7 @@ base::Result<decode::GenerationResult> ChatSession::ask_blocking(const std::stri
     }
   };
   RAFTER_ASSIGN(decode::GenerationResult result,
-                decode::generate_blocking(loop_, std::move(request), [&](const decode::TokenEvent& event) {
+                sched::generate_blocking(lane_, std::move(request), [&](const decode::TokenEvent& event) {
                   take(parser.push(event.text));
                 }));
   take(parser.finish());

@@ -23,7 +23,7 @@ class Constraint : public ::testing::Test {
   GenerationResult run(GenerationRequest request, int64_t padding = 0) const {
     const int64_t vocabulary = kVocabulary + padding;  // more than the tokenizer has, as padded weights do
     FakeEngine engine(vocabulary, 4096, 64, hashing_model(vocabulary));
-    GenerationLoop loop(engine, {tokenizer_, {end_}}, {});
+    sched::Scheduler loop(engine, {tokenizer_, {end_}}, {});
     return generate_blocking(loop, std::move(request)).value();
   }
 
@@ -89,7 +89,7 @@ TEST_F(Constraint, RowsOfOneSchemaDoNotMeet) {
   const int64_t vocabulary = kVocabulary;
   std::vector<std::string> together(8);
   FakeEngine engine(vocabulary, 4096, 64, hashing_model(vocabulary));
-  GenerationLoop loop(engine, {tokenizer_, {end_}}, {});
+  sched::Scheduler loop(engine, {tokenizer_, {end_}}, {});
   const auto request_of = [&](int i) {
     GenerationRequest request = varied_request(i);
     request.max_tokens = 400;
@@ -100,7 +100,7 @@ TEST_F(Constraint, RowsOfOneSchemaDoNotMeet) {
     const auto keep = [&together, i](const GenerationResult& result) {
       together[static_cast<size_t>(i)] = result.text;
     };
-    ASSERT_TRUE(loop.submit(request_of(i), {{}, keep}).ok());
+    ASSERT_TRUE(loop.submit(request_of(i), {.on_finish = keep}).ok());
   }
   while (loop.step()) {
   }
