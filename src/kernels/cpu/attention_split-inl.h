@@ -10,29 +10,17 @@
 // reduction; values are used as they lie, lanes along d. Both are read where the cache has them.
 #pragma once
 
+#include "kernels/cpu/attention_codes-inl.h"
 #include "kernels/cpu/attention_plan.h"
+#include "kernels/cpu/attention_source-inl.h"
 #include "kernels/cpu/softcap_row-inl.h"
 #include "kernels/cpu/vector-inl.h"
 
 namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
-constexpr int64_t kSplit = kSplitPositions;
-constexpr int64_t kFetchAhead = 32;  // positions
-constexpr int64_t kKeyTile = 32;     // positions transposed at once: 16 KiB at head_dim 128
-
 // Queries that one register tile takes at most; smaller powers of two take the rest.
 constexpr int kMaxQueryTile = kLanes == 16 ? 8 : 4;
-
-// Keys and values of one kv head over one split. Entries hold for the positions [from, to), and keys are
-// readable for the whole of every key tile that these touch.
-struct SplitSource {
-  const std::byte* keys[kSplit];
-  const std::byte* values[kSplit + kFetchAhead];
-  int64_t from, to;
-  bool bf16;
-  int64_t head_dim;
-};
 
 // The queries of one tile and what a split makes of them. Memory: see tile_bytes().
 struct TileMemory {
@@ -78,88 +66,17 @@ int register_tile(int64_t left) {
 
 // ---- scores
 
-// Words {4i, 4i+1, 4i+2, 4i+3} of the four 16-byte blocks at rows i, 4 + i, 8 + i, …, one block per 128 bits.
-[[gnu::always_inline]] inline Words gather_blocks(const std::byte* const* rows, int i, int64_t offset) {
-  const auto block = [&](int k) {
-    typedef uint32_t Block __attribute__((vector_size(16)));
-    Block words;
-    std::memcpy(&words, rows[4 * k + i] + offset, 16);
-    return words;
-  };
-#if defined(__AVX512F__)
-  __m512i v = _mm512_castsi128_si512(reinterpret_cast<__m128i>(block(0)));
-  v = _mm512_inserti32x4(v, reinterpret_cast<__m128i>(block(1)), 1);
-  v = _mm512_inserti32x4(v, reinterpret_cast<__m128i>(block(2)), 2);
-  return reinterpret_cast<Words>(_mm512_inserti32x4(v, reinterpret_cast<__m128i>(block(3)), 3));
-#elif defined(__AVX2__)
-  const __m256i v = _mm256_castsi128_si256(reinterpret_cast<__m128i>(block(0)));
-  return reinterpret_cast<Words>(_mm256_inserti128_si256(v, reinterpret_cast<__m128i>(block(1)), 1));
-#else
-  return block(0);
-#endif
-}
-
-// Transposes the 4 × 4 words of each 128-bit block of four vectors.
-[[gnu::always_inline]] inline void transpose_blocks(Words v[4]) {
-#if defined(__AVX512F__)
-  const __m512i a = reinterpret_cast<__m512i>(v[0]), b = reinterpret_cast<__m512i>(v[1]);
-  const __m512i c = reinterpret_cast<__m512i>(v[2]), d = reinterpret_cast<__m512i>(v[3]);
-  const __m512i ab0 = _mm512_unpacklo_epi32(a, b), ab1 = _mm512_unpackhi_epi32(a, b);
-  const __m512i cd0 = _mm512_unpacklo_epi32(c, d), cd1 = _mm512_unpackhi_epi32(c, d);
-  v[0] = reinterpret_cast<Words>(_mm512_unpacklo_epi64(ab0, cd0));
-  v[1] = reinterpret_cast<Words>(_mm512_unpackhi_epi64(ab0, cd0));
-  v[2] = reinterpret_cast<Words>(_mm512_unpacklo_epi64(ab1, cd1));
-  v[3] = reinterpret_cast<Words>(_mm512_unpackhi_epi64(ab1, cd1));
-#elif defined(__AVX2__)
-  const __m256i a = reinterpret_cast<__m256i>(v[0]), b = reinterpret_cast<__m256i>(v[1]);
-  const __m256i c = reinterpret_cast<__m256i>(v[2]), d = reinterpret_cast<__m256i>(v[3]);
-  const __m256i ab0 = _mm256_unpacklo_epi32(a, b), ab1 = _mm256_unpackhi_epi32(a, b);
-  const __m256i cd0 = _mm256_unpacklo_epi32(c, d), cd1 = _mm256_unpackhi_epi32(c, d);
-  v[0] = reinterpret_cast<Words>(_mm256_unpacklo_epi64(ab0, cd0));
-  v[1] = reinterpret_cast<Words>(_mm256_unpackhi_epi64(ab0, cd0));
-  v[2] = reinterpret_cast<Words>(_mm256_unpacklo_epi64(ab1, cd1));
-  v[3] = reinterpret_cast<Words>(_mm256_unpackhi_epi64(ab1, cd1));
-#else
-  const Words ab0 = __builtin_shufflevector(v[0], v[1], 0, 4, 1, 5);
-  const Words ab1 = __builtin_shufflevector(v[0], v[1], 2, 6, 3, 7);
-  const Words cd0 = __builtin_shufflevector(v[2], v[3], 0, 4, 1, 5);
-  const Words cd1 = __builtin_shufflevector(v[2], v[3], 2, 6, 3, 7);
-  v[0] = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
-  v[1] = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
-  v[2] = __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
-  v[3] = __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
-#endif
-}
-
-// Expands kKeyTile keys to out[head_dim][kKeyTile], and meanwhile fetches the kKeyTile rows that are needed
-// next, a line for each that is read: the hardware's prefetchers don't see through rows read 16 bytes at a
-// time. Into the second cache: the first one is too small for them (1.3 times slower).
-template <bool kBf16>
-void transpose_keys(const std::byte* const* keys, const std::byte* const* next, int64_t head_dim,
-                    float* out) {
-  constexpr int64_t kDims = kBf16 ? 8 : 4;  // in 16 bytes
-  const int64_t row_bytes = head_dim * (16 / kDims);
-  int64_t next_row = 0, next_offset = 0;
-  for (int64_t p = 0; p < kKeyTile; p += kLanes) {
-    for (int64_t d = 0; d < head_dim; d += kDims) {
-      for (int i = 0; i < kLanes / 4 && next_row < kKeyTile; ++i) {
-        __builtin_prefetch(next[next_row] + next_offset, 0, 2);
-        next_offset += 64;
-        if (next_offset >= row_bytes) next_offset = 0, ++next_row;
-      }
-      Words v[4];
-      for (int i = 0; i < 4; ++i) v[i] = gather_blocks(keys + p, i, d * (16 / kDims));
-      transpose_blocks(v);
-      for (int i = 0; i < 4; ++i) {
-        float* to = out + (d + i * (kDims / 4)) * kKeyTile + p;
-        if constexpr (kBf16) {  // each word: two dims, the lower in the lower half
-          store(to, reinterpret_cast<Floats>(v[i] << 16));
-          store(to + kKeyTile, reinterpret_cast<Floats>(v[i] & 0xFFFF0000));
-        } else {
-          store(to, reinterpret_cast<Floats>(v[i]));
-        }
-      }
-    }
+// Transposes the keys at positions [p, p + kKeyTile) to fp32 and fetches `next`, the rows needed after them.
+void expand_keys(const SplitSource& source, int64_t p, const std::byte* const* next, float* out) {
+  switch (source.stored) {
+    case Stored::f32:
+      return transpose_keys<false>(source.keys + p, next, source.head_dim, out);
+    case Stored::bf16:
+      return transpose_keys<true>(source.keys + p, next, source.head_dim, out);
+    case Stored::codes8:
+      return transpose_codes<8>(source, p, next, out);
+    case Stored::codes4:
+      return transpose_codes<4>(source, p, next, out);
   }
 }
 
@@ -191,11 +108,7 @@ void score_split(const TileMemory& tile, int64_t queries, const SplitSource& sou
   for (int64_t p = source.from / kKeyTile * kKeyTile; p < source.to; p += kKeyTile) {
     const int64_t next_tile = p + kKeyTile;
     const std::byte* const* next = next_tile < source.to ? source.keys + next_tile : first_values;
-    if (source.bf16) {
-      transpose_keys<true>(source.keys + p, next, head_dim, tile.keys);
-    } else {
-      transpose_keys<false>(source.keys + p, next, head_dim, tile.keys);
-    }
+    expand_keys(source, p, next, tile.keys);
     for (int64_t i = 0; i < queries;) {
       const int width = register_tile(queries - i);
       const float* q = tile.packed + i * head_dim;
@@ -351,14 +264,9 @@ void expand_values(const TileMemory& tile, const SplitSource& source, LocalRange
   float* to = tile.keys;
   for (int64_t p = block.from; p < block.to; ++p, to += source.head_dim) {
     rows[p] = reinterpret_cast<const std::byte*>(to);
-    int64_t d = 0;
-    for (; d + kLanes <= source.head_dim; d += kLanes) store(to + d, load_bf16(source.values[p] + 2 * d));
-    for (; d < source.head_dim; ++d) {
-      uint16_t bits;
-      std::memcpy(&bits, source.values[p] + 2 * d, 2);
-      const uint32_t wide = uint32_t{bits} << 16;
-      std::memcpy(to + d, &wide, 4);
-    }
+    if (source.stored == Stored::bf16) expand_bf16(source.values[p], source.head_dim, to);
+    if (source.stored == Stored::codes8) expand_codes<8>(source, p, to);
+    if (source.stored == Stored::codes4) expand_codes<4>(source, p, to);
   }
 }
 
@@ -367,9 +275,9 @@ void add_split(const TileMemory& tile, int64_t queries, const SplitSource& sourc
   const std::byte* expanded[kSplit];
   for (int64_t p = source.from / kKeyTile * kKeyTile; p < source.to; p += kKeyTile) {
     const LocalRange block = intersect({source.from, source.to}, {p, p + kKeyTile});
-    if (!source.bf16) {
+    if (source.stored == Stored::f32) {
       add_block_to_all<false>(tile, queries, source.values, source.head_dim, block, true);
-    } else if (queries <= kMaxQueryTile) {
+    } else if (source.stored == Stored::bf16 && queries <= kMaxQueryTile) {
       add_block_to_all<true>(tile, queries, source.values, source.head_dim, block, true);
     } else {  // expanding pays when several register tiles share it
       expand_values(tile, source, block, expanded);
