@@ -154,7 +154,8 @@ base::Result<std::unique_ptr<Engine>> Engine::open(std::shared_ptr<const format:
   RAFTER_TRY(impl->check_gpu_memory());
   RAFTER_TRY(impl->create_cache());
   RAFTER_TRY(impl->create_executor());
-  if (impl->options.populate && impl->options.executor != ExecutorKind::cuda)  // a GPU's weights are uploaded by now
+  if (impl->options.populate &&
+      impl->options.executor != ExecutorKind::cuda)  // a GPU's weights are uploaded by now
     impl->populate = std::make_unique<BackgroundPopulate>(impl->checkpoint);
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }

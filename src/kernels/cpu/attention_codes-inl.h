@@ -41,6 +41,19 @@ struct GroupScales {
 // The bytes from one group's scales to the next group's.
 constexpr int64_t kGroupScalesBytes = 4 * kBlockPositions;
 
+// Fetches the scales of the keys in the key tile after the one at p, and of the values at p: a line each
+// holds a key tile's scales, or its biases, of one group.
+inline void fetch_scales(const SplitSource& source, int64_t p) {
+  const int64_t after = p + kKeyTile < source.to ? p + kKeyTile : p;
+  const std::byte* keys = source.key_scales[after / kBlockPositions] + 2 * (after % kBlockPositions);
+  const std::byte* values = source.value_scales[p / kBlockPositions] + 2 * (p % kBlockPositions);
+  const int64_t lines = source.head_dim / source.group_size * 2;
+  for (int64_t line = 0; line < lines; ++line) {
+    __builtin_prefetch(keys + line * 2 * kBlockPositions, 0, 2);
+    __builtin_prefetch(values + line * 2 * kBlockPositions, 0, 2);
+  }
+}
+
 // Expands the keys at positions [first, first + kKeyTile) to out[head_dim][kKeyTile], and meanwhile fetches
 // the kKeyTile rows that are needed next. As transpose_keys(), with words of 4 codes (8 bits) or 8 (4 bits).
 template <int kBits>
@@ -80,6 +93,59 @@ void transpose_codes(const SplitSource& source, int64_t first, const std::byte* 
         }
       }
     }
+  }
+}
+
+// scores[i][p] = scale · Σ_d q[d][i] · key[p][d] for one register tile of queries and the kKeyTile positions
+// from `first` on: the bits of score_keys() over transpose_codes(), without the way through memory. For tiers
+// with registers enough, and when no other tile of queries wants the expanded keys.
+template <int kBits, int kQueries>
+void score_codes(const SplitSource& source, int64_t first, const std::byte* const* next, const float* q,
+                 float scale, float* scores) {
+  constexpr int64_t kWordDims = 32 / kBits, kDims = 4 * kWordDims;
+  constexpr int kVectors = kKeyTile / kLanes;
+  constexpr uint32_t kMask = (1 << kBits) - 1;
+  const int64_t head_dim = source.head_dim, row_bytes = head_dim * kBits / 8;
+  const std::byte* const* rows = source.keys + first;
+  const std::byte* scales = source.key_scales[first / kBlockPositions];
+  int64_t group_end = 0, next_row = 0, next_offset = 0;
+  GroupScales group[kVectors] = {};
+  Floats sums[kQueries][kVectors] = {};
+  for (int64_t d = 0; d < head_dim; d += kDims) {
+    for (int i = 0; i < kKeyTile / 4 && next_row < kKeyTile; ++i) {
+      __builtin_prefetch(next[next_row] + next_offset, 0, 2);
+      next_offset += 64;
+      if (next_offset >= row_bytes) next_offset = 0, ++next_row;
+    }
+    Words v[kVectors][4];
+    for (int j = 0; j < kVectors; ++j) {
+      for (int i = 0; i < 4; ++i) v[j][i] = gather_blocks(rows + j * kLanes, i, d * kBits / 8);
+      transpose_blocks(v[j]);
+    }
+    for (int i = 0; i < 4; ++i) {
+      const int64_t dim = d + i * kWordDims;
+      if (dim >= head_dim) break;
+      if (dim == group_end) {
+        for (int j = 0; j < kVectors; ++j)
+          group[j] = load_scales(scales, first % kBlockPositions + j * kLanes);
+        scales += kGroupScalesBytes;
+        group_end += source.group_size;
+      }
+      for (int k = 0; k < kWordDims; ++k) {
+        const int shift = kBits == 8 ? 8 * k : k % 4 * 8 + k / 4 * 4;
+        Floats key[kVectors];
+        for (int j = 0; j < kVectors; ++j) {
+          key[j] = multiply_add(floats_of_codes(v[j][i] >> shift & kMask), group[j].scale, group[j].bias);
+        }
+        for (int n = 0; n < kQueries; ++n) {
+          const Floats query = broadcast(q[(dim + k) * kQueries + n]);
+          for (int j = 0; j < kVectors; ++j) sums[n][j] = multiply_add(query, key[j], sums[n][j]);
+        }
+      }
+    }
+  }
+  for (int n = 0; n < kQueries; ++n) {
+    for (int j = 0; j < kVectors; ++j) store(scores + n * kSplit + j * kLanes, sums[n][j] * scale);
   }
 }
 

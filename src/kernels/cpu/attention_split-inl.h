@@ -102,12 +102,43 @@ void score_keys(const float* q, const float* keys, int64_t head_dim, float scale
   }
 }
 
+// Scores straight from codes if one register tile is all the queries there are; false: not done.
+bool score_codes_of_few(const TileMemory& tile, int64_t queries, const SplitSource& source, int64_t p,
+                        const std::byte* const* next, float scale) {
+  if constexpr (kLanes < 16) return false;
+  float* scores = tile.scores + p;
+  const auto score = [&]<int kQueries>() {
+    if (source.stored == Stored::codes8)
+      score_codes<8, kQueries>(source, p, next, tile.packed, scale, scores);
+    else
+      score_codes<4, kQueries>(source, p, next, tile.packed, scale, scores);
+    return true;
+  };
+  if (source.stored != Stored::codes8 && source.stored != Stored::codes4) return false;
+  switch (queries) {
+    case 8:
+      return score.template operator()<8>();
+    case 4:
+      return score.template operator()<4>();
+    case 2:
+      return score.template operator()<2>();
+    case 1:
+      return score.template operator()<1>();
+    default:
+      return false;
+  }
+}
+
 void score_split(const TileMemory& tile, int64_t queries, const SplitSource& source, float scale) {
   const int64_t head_dim = source.head_dim;
-  const std::byte* const* first_values = source.values + source.from / kKeyTile * kKeyTile;
+  const int64_t first = source.from / kKeyTile * kKeyTile;
+  const int64_t keys_end = (source.to + kKeyTile - 1) / kKeyTile * kKeyTile;
   for (int64_t p = source.from / kKeyTile * kKeyTile; p < source.to; p += kKeyTile) {
-    const int64_t next_tile = p + kKeyTile;
-    const std::byte* const* next = next_tile < source.to ? source.keys + next_tile : first_values;
+    const int64_t ahead = p + fetch_distance(source.stored);  // after the last keys, the first values
+    const std::byte* const* next =
+        ahead < keys_end ? source.keys + ahead : source.values + first + (ahead - keys_end);
+    if (source.group_size > 0) fetch_scales(source, p);
+    if (score_codes_of_few(tile, queries, source, p, next, scale)) continue;
     expand_keys(source, p, next, tile.keys);
     for (int64_t i = 0; i < queries;) {
       const int width = register_tile(queries - i);
@@ -143,12 +174,26 @@ void weigh_positions(float* scores, int64_t from, int64_t to, float* largest, fl
 
 // ---- values
 
-// sums[i][dim …] += Σ_p weights[i][p] · values[p][dim …] over `count` positions: kVectors vectors of dims, or
-// the 8 dims of half a vector.
-template <int kQueries, int kVectors, bool kBf16, bool kHalf = false>
-void add_values(const std::byte* const* values, int64_t count, const float* weights, int64_t head_dim,
+// Values by position of the split, and for codes the scales and biases of the key tile's positions in fp32:
+// [group][scale | bias][kKeyTile].
+struct ValueRows {
+  const std::byte* const* rows;
+  const float* scales = nullptr;
+  int64_t group_size = 0;
+
+  const float* scales_of(int64_t dim) const { return scales + dim / group_size * 2 * kKeyTile; }
+};
+
+// sums[i][dim …] += Σ_p weights[i][p] · values[p][dim …] over `count` positions from `first` on (`weights`
+// too start there): kVectors vectors of dims, or the 8 dims of half a vector.
+template <int kQueries, int kVectors, Stored kStored, bool kHalf = false>
+void add_values(const ValueRows& values, int64_t first, int64_t count, const float* weights, int64_t head_dim,
                 int64_t dim, bool fetch, float* sums) {
-  constexpr int64_t kBytes = kBf16 ? 2 : 4;
+  // Of 8 values: those of 4 bits are half a byte each.
+  constexpr int64_t kBits = kStored == Stored::f32      ? 32
+                            : kStored == Stored::bf16   ? 16
+                            : kStored == Stored::codes8 ? 8
+                                                        : 4;
   const auto load_sums = [&](int i, int j) {
     const float* from = sums + i * head_dim + dim + j * kLanes;
     if constexpr (!kHalf) return load(from);
@@ -156,15 +201,23 @@ void add_values(const std::byte* const* values, int64_t count, const float* weig
     std::memcpy(&v, from, 32);
     return v;
   };
+  const float* scales[kVectors] = {};
+  if constexpr (kBits <= 8) {
+    for (int j = 0; j < kVectors; ++j) scales[j] = values.scales_of(dim + j * kLanes) + first % kKeyTile;
+  }
+  const std::byte* const* rows = values.rows + first;
   const auto load_values = [&](int64_t p, int j) {
-    const std::byte* from = values[p] + (dim + j * kLanes) * kBytes;
-    if constexpr (kHalf) {
+    const std::byte* from = rows[p] + (dim + j * kLanes) * kBits / 8;
+    if constexpr (kBits <= 8) {
+      const Floats code = load_codes<kBits, kLanes>(rows[p], dim + j * kLanes);
+      return multiply_add(code, broadcast(scales[j][p]), broadcast(scales[j][p + kKeyTile]));
+    } else if constexpr (kHalf) {
       std::byte padded[64] = {};
-      std::memcpy(padded, from, 8 * kBytes);
-      if constexpr (kBf16) return load_bf16(padded);
+      std::memcpy(padded, from, kBits);
+      if constexpr (kStored == Stored::bf16) return load_bf16(padded);
       return load(reinterpret_cast<const float*>(padded));
     } else {
-      if constexpr (kBf16) return load_bf16(from);
+      if constexpr (kStored == Stored::bf16) return load_bf16(from);
       return load(reinterpret_cast<const float*>(from));
     }
   };
@@ -174,9 +227,9 @@ void add_values(const std::byte* const* values, int64_t count, const float* weig
   }
   for (int64_t p = 0; p < count; ++p) {
     if (fetch) {
-      constexpr int kBytesHere = kVectors * kLanes * kBytes;
-      for (int i = 0; i < kBytesHere; i += 64)
-        __builtin_prefetch(values[p + kFetchAhead] + dim * kBytes + i, 0, 2);
+      constexpr int64_t kBytesHere = kVectors * kLanes * kBits / 8;
+      for (int64_t i = 0; i < kBytesHere; i += 64)
+        __builtin_prefetch(rows[p + fetch_distance(kStored)] + dim * kBits / 8 + i, 0, 2);
     }
     Floats value[kVectors];
     for (int j = 0; j < kVectors; ++j) value[j] = load_values(p, j);
@@ -193,23 +246,22 @@ void add_values(const std::byte* const* values, int64_t count, const float* weig
 }
 
 // The positions [from, to) for one register tile of queries, all dims.
-template <int kQueries, bool kBf16>
-void add_value_rows(const std::byte* const* values, int64_t head_dim, int64_t from, int64_t to,
-                    const float* weights, bool fetch, float* sums) {
+template <int kQueries, Stored kStored>
+void add_value_rows(const ValueRows& values, int64_t head_dim, int64_t from, int64_t to, const float* weights,
+                    bool fetch, float* sums) {
   if (from >= to) return;
   constexpr int kVectors = kQueries == 8 ? 2 : kQueries == 4 && kLanes < 16 ? 2 : 4;
-  const std::byte* const* rows = values + from;
   const int64_t count = to - from;
   int64_t dim = 0;
   for (; dim + kVectors * kLanes <= head_dim; dim += kVectors * kLanes) {
-    add_values<kQueries, kVectors, kBf16>(rows, count, weights + from, head_dim, dim, fetch, sums);
+    add_values<kQueries, kVectors, kStored>(values, from, count, weights + from, head_dim, dim, fetch, sums);
   }
   for (; dim + kLanes <= head_dim; dim += kLanes) {
-    add_values<kQueries, 1, kBf16>(rows, count, weights + from, head_dim, dim, fetch, sums);
+    add_values<kQueries, 1, kStored>(values, from, count, weights + from, head_dim, dim, fetch, sums);
   }
-  if constexpr (kLanes > 8) {
+  if constexpr (kLanes > 8 && (kStored == Stored::f32 || kStored == Stored::bf16)) {
     if (dim < head_dim) {
-      add_values<kQueries, 1, kBf16, true>(rows, count, weights + from, head_dim, dim, fetch, sums);
+      add_values<kQueries, 1, kStored, true>(values, from, count, weights + from, head_dim, dim, fetch, sums);
     }
   }
 }
@@ -223,9 +275,9 @@ LocalRange intersect(LocalRange a, LocalRange b) {
 
 // One block of positions for the register tile of queries from i on: what all of them see together, what lies
 // before and after it singly.
-template <int kQueries, bool kBf16>
-void add_block(const TileMemory& tile, int64_t i, const std::byte* const* values, int64_t head_dim,
-               LocalRange block, bool fetch) {
+template <int kQueries, Stored kStored>
+void add_block(const TileMemory& tile, int64_t i, const ValueRows& values, int64_t head_dim, LocalRange block,
+               bool fetch) {
   const float* weights = tile.scores + i * kSplit;
   float* sums = tile.sums + i * head_dim;
   LocalRange common = {0, kSplit};
@@ -234,25 +286,25 @@ void add_block(const TileMemory& tile, int64_t i, const std::byte* const* values
   const auto add_singly = [&](LocalRange range) {
     for (int q = 0; q < kQueries; ++q) {
       const LocalRange seen = intersect(intersect(range, block), {tile.from[i + q], tile.to[i + q]});
-      add_value_rows<1, kBf16>(values, head_dim, seen.from, seen.to, weights + q * kSplit, false,
-                               sums + q * head_dim);
+      add_value_rows<1, kStored>(values, head_dim, seen.from, seen.to, weights + q * kSplit, false,
+                                 sums + q * head_dim);
     }
   };
   add_singly({0, common.from});
   const LocalRange shared = intersect(common, block);
-  add_value_rows<kQueries, kBf16>(values, head_dim, shared.from, shared.to, weights, fetch, sums);
+  add_value_rows<kQueries, kStored>(values, head_dim, shared.from, shared.to, weights, fetch, sums);
   add_singly({common.to, kSplit});
 }
 
-template <bool kBf16>
-void add_block_to_all(const TileMemory& tile, int64_t queries, const std::byte* const* values,
-                      int64_t head_dim, LocalRange block, bool fetch) {
+template <Stored kStored>
+void add_block_to_all(const TileMemory& tile, int64_t queries, const ValueRows& values, int64_t head_dim,
+                      LocalRange block, bool fetch) {
   for (int64_t i = 0; i < queries;) {
     const int width = register_tile(queries - i);
-    if (width == 8) add_block<8, kBf16>(tile, i, values, head_dim, block, fetch);
-    if (width == 4) add_block<4, kBf16>(tile, i, values, head_dim, block, fetch);
-    if (width == 2) add_block<2, kBf16>(tile, i, values, head_dim, block, fetch);
-    if (width == 1) add_block<1, kBf16>(tile, i, values, head_dim, block, fetch);
+    if (width == 8) add_block<8, kStored>(tile, i, values, head_dim, block, fetch);
+    if (width == 4) add_block<4, kStored>(tile, i, values, head_dim, block, fetch);
+    if (width == 2) add_block<2, kStored>(tile, i, values, head_dim, block, fetch);
+    if (width == 1) add_block<1, kStored>(tile, i, values, head_dim, block, fetch);
     i += width;
     fetch = false;
   }
@@ -270,18 +322,44 @@ void expand_values(const TileMemory& tile, const SplitSource& source, LocalRange
   }
 }
 
+// The scales and biases of the values at positions [first, first + kKeyTile), in the memory that transposed
+// keys had.
+ValueRows rows_with_scales(const TileMemory& tile, const SplitSource& source, int64_t first) {
+  const std::byte* from = source.value_scales[first / kBlockPositions];
+  float* to = tile.keys;
+  for (int64_t d = 0; d < source.head_dim; d += source.group_size) {
+    for (int64_t p = 0; p < kKeyTile; p += kLanes) {
+      const GroupScales group = load_scales(from, (first + p) % kBlockPositions);
+      store(to + p, group.scale);
+      store(to + kKeyTile + p, group.bias);
+    }
+    from += kGroupScalesBytes;
+    to += 2 * kKeyTile;
+  }
+  return {source.values, tile.keys, source.group_size};
+}
+
 // Blocks of so many positions that their values stay in the nearest cache while all queries pass over them.
+// Expanding them first pays when several register tiles share it; the sums are the same bits either way.
 void add_split(const TileMemory& tile, int64_t queries, const SplitSource& source) {
   const std::byte* expanded[kSplit];
+  const bool is_narrow = queries <= kMaxQueryTile, whole_vectors = source.group_size % kLanes == 0;
   for (int64_t p = source.from / kKeyTile * kKeyTile; p < source.to; p += kKeyTile) {
     const LocalRange block = intersect({source.from, source.to}, {p, p + kKeyTile});
+    const auto add = [&]<Stored kStored>(const ValueRows& rows, bool fetch) {
+      add_block_to_all<kStored>(tile, queries, rows, source.head_dim, block, fetch);
+    };
     if (source.stored == Stored::f32) {
-      add_block_to_all<false>(tile, queries, source.values, source.head_dim, block, true);
-    } else if (source.stored == Stored::bf16 && queries <= kMaxQueryTile) {
-      add_block_to_all<true>(tile, queries, source.values, source.head_dim, block, true);
-    } else {  // expanding pays when several register tiles share it
+      add.template operator()<Stored::f32>({source.values}, true);
+    } else if (source.stored == Stored::bf16 && is_narrow) {
+      add.template operator()<Stored::bf16>({source.values}, true);
+    } else if (source.stored == Stored::codes8 && is_narrow && whole_vectors) {
+      add.template operator()<Stored::codes8>(rows_with_scales(tile, source, p), true);
+    } else if (source.stored == Stored::codes4 && is_narrow && whole_vectors) {
+      add.template operator()<Stored::codes4>(rows_with_scales(tile, source, p), true);
+    } else {
       expand_values(tile, source, block, expanded);
-      add_block_to_all<false>(tile, queries, expanded, source.head_dim, block, false);
+      add.template operator()<Stored::f32>({expanded}, false);
     }
   }
 }
