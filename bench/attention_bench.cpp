@@ -1,7 +1,7 @@
-// Speed of attention over a bf16 cache: with few rows GB/s of keys and values against a raw read of the same
-// bytes, with many rows GFLOP/s.
+// Speed of attention over a cache in bf16, or in 8- or 4-bit codes in groups of 64: with few rows GB/s of
+// keys and values against a raw read of the same bytes, with many rows GFLOP/s.
 //
-//   attention_bench [tier] [threads] [heads kv_heads head_dim positions rows]
+//   attention_bench [tier] [threads] [heads kv_heads head_dim positions rows [bits]]
 //
 // The rows are the last ones of one sequence of `positions`. Few rows cycle over enough layers to defeat the
 // last-level cache; raw read and attention alternate, the figures are medians over the pairs. With one thread
@@ -30,6 +30,15 @@ constexpr int64_t kCycledBytes = int64_t{256} << 20;
 struct Shape {
   int32_t heads, kv_heads, head_dim;
   int64_t positions, rows;
+  int32_t bits = 0;  // 0: bf16
+
+  KvLayer layer() const {
+    KvLayer layer;
+    layer.kv_heads = kv_heads;
+    layer.head_dim = head_dim;
+    if (bits != 0) layer.codes = {bits, 64};
+    return layer;
+  }
 };
 
 std::byte* map_pages(int64_t bytes) {
@@ -55,13 +64,13 @@ class Bench {
       : table_(table), shape_(shape), team_(threads) {
     for (int i = 0; i < threads; ++i) workers_.push_back(std::make_unique<BenchWorker>(i, &team_));
     const int64_t blocks = (shape.positions + kBlockPositions - 1) / kBlockPositions;
-    plane_bytes_ = kBlockPositions * shape.kv_heads * shape.head_dim * 2;
+    plane_bytes_ = shape.layer().side_bytes();
     layers_ = shape.rows > 16 ? 1 : std::max<int64_t>(1, kCycledBytes / (blocks * plane_bytes_ * 2));
     // A block holds keys and values of all layers.
     bytes_ = blocks * layers_ * plane_bytes_ * 2;
     cache_ = map_pages(bytes_);
     auto* words = reinterpret_cast<uint16_t*>(cache_);
-    for (int64_t i = 0; i < bytes_ / 2; ++i) {
+    for (int64_t i = 0; i < bytes_ / 2; ++i) {  // codes and scales too: any bits will do but NaN's
       words[i] = tensor::f32_to_bf16(static_cast<float>(i * 7919 % 1009) / 504 - 1);
     }
     for (int64_t i = 0; i < blocks; ++i) block_table_.push_back(static_cast<int32_t>(i));
@@ -98,9 +107,13 @@ class Bench {
     int64_t visible = 0;
     for (int32_t to : to_) visible += to;
     const Cost work = cost(args_of(0), shape_.rows, visible, shape_.positions);
-    std::printf("%-8s %2d/%-2d heads of %-3d %6ld positions %4ld rows  %9.3f ms  %6.1f GFLOP/s  ",
-                table_.name, shape_.heads, shape_.kv_heads, shape_.head_dim, shape_.positions, shape_.rows,
-                seconds * 1e3, static_cast<double>(work.operations) * 1e-9 / seconds);
+    std::printf("%-8s %-4s %2d/%-2d heads of %-3d %6ld positions %4ld rows  %9.3f ms  %6.1f GFLOP/s  ",
+                table_.name,
+                shape_.bits == 0   ? "bf16"
+                : shape_.bits == 8 ? "8bit"
+                                   : "4bit",
+                shape_.heads, shape_.kv_heads, shape_.head_dim, shape_.positions, shape_.rows, seconds * 1e3,
+                static_cast<double>(work.operations) * 1e-9 / seconds);
     if (shape_.rows <= 16) {
       std::printf("%5.1f GB/s, raw read %5.1f: %3.0f %%",
                   static_cast<double>(work.cache_bytes) * 1e-9 / seconds,
@@ -118,9 +131,10 @@ class Bench {
     args.heads = shape_.heads;
     args.scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim));
     std::byte* keys = cache_ + layer * 2 * plane_bytes_;
-    args.cache = {
-        keys,           keys + plane_bytes_, 2 * plane_bytes_ * layers_, tensor::DType::bf16, shape_.kv_heads,
-        shape_.head_dim};
+    args.cache = shape_.layer();
+    args.cache.keys = keys;
+    args.cache.values = keys + plane_bytes_;
+    args.cache.block_stride = 2 * plane_bytes_ * layers_;
     args.q = q_.data();
     args.out = out_.data();
     return args;
@@ -186,12 +200,12 @@ int main(int argc, char** argv) {
   }
   const int threads = argc > 2 ? std::atoi(argv[2]) : base::usable_cores();
   std::vector<kernels::Shape> shapes = {
-      {32, 8, 128, 4096, 1},  {32, 32, 128, 4096, 1},  {32, 8, 128, 512, 1},
-      {9, 3, 64, 1024, 1},    {32, 8, 128, 2048, 4},   {8, 1, 256, 4096, 1},
-      {32, 8, 128, 512, 512}, {32, 8, 128, 4096, 512}, {9, 3, 64, 2048, 512}};
+      {32, 8, 128, 4096, 1},     {32, 32, 128, 4096, 1}, {32, 8, 128, 512, 1},    {9, 3, 64, 1024, 1},
+      {32, 8, 128, 2048, 4},     {8, 1, 256, 4096, 1},   {32, 8, 128, 16384, 1},  {32, 8, 128, 16384, 1, 8},
+      {32, 8, 128, 16384, 1, 4}, {32, 8, 128, 512, 512}, {32, 8, 128, 4096, 512}, {9, 3, 64, 2048, 512}};
   if (argc > 7) {
     shapes = {{std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5]), std::atoll(argv[6]),
-               std::atoll(argv[7])}};
+               std::atoll(argv[7]), argc > 8 ? std::atoi(argv[8]) : 0}};
   }
   for (const kernels::Shape& shape : shapes)
     kernels::Bench(kernels::cpu_kernels(tier), threads, shape).measure();

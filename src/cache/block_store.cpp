@@ -9,15 +9,20 @@
 namespace rafter::cache {
 namespace {
 
-int64_t layer_side_bytes(const LayerShape& shape, tensor::DType type) {
-  return kernels::kBlockPositions * shape.kv_heads * shape.head_dim * tensor::dtype_bytes(type);
+kernels::KvLayer layer_of(const LayerShape& shape, tensor::DType type) {
+  kernels::KvLayer layer;
+  layer.type = type;
+  layer.kv_heads = shape.kv_heads;
+  layer.head_dim = shape.head_dim;
+  layer.codes = shape.codes;
+  return layer;
 }
 
 }  // namespace
 
 int64_t BlockStore::bytes_per_block(const std::vector<LayerShape>& layers, tensor::DType type) {
   int64_t bytes = 0;
-  for (const LayerShape& shape : layers) bytes += 2 * layer_side_bytes(shape, type);
+  for (const LayerShape& shape : layers) bytes += 2 * layer_of(shape, type).side_bytes();
   return bytes;
 }
 
@@ -28,7 +33,7 @@ base::Result<BlockStore> BlockStore::create(const std::vector<LayerShape>& layer
   store.type_ = type;
   for (const LayerShape& shape : layers) {
     store.layer_offsets_.push_back(store.block_bytes_);
-    store.block_bytes_ += 2 * layer_side_bytes(shape, type);
+    store.block_bytes_ += 2 * layer_of(shape, type).side_bytes();
   }
   RAFTER_ASSIGN(store.memory_, device::HostMemory::reserve(static_cast<size_t>(store.block_bytes_) * blocks));
   store.references_.assign(static_cast<size_t>(blocks), 0);
@@ -37,14 +42,10 @@ base::Result<BlockStore> BlockStore::create(const std::vector<LayerShape>& layer
 }
 
 kernels::KvLayer BlockStore::layer(int32_t index) const {
-  const LayerShape& shape = layers_[static_cast<size_t>(index)];
-  kernels::KvLayer view;
+  kernels::KvLayer view = layer_of(layers_[static_cast<size_t>(index)], type_);
   view.keys = memory_.data() + layer_offsets_[static_cast<size_t>(index)];
-  view.values = view.keys + layer_side_bytes(shape, type_);
+  view.values = view.keys + view.side_bytes();
   view.block_stride = block_bytes_;
-  view.type = type_;
-  view.kv_heads = shape.kv_heads;
-  view.head_dim = shape.head_dim;
   return view;
 }
 

@@ -20,7 +20,8 @@ namespace rafter::cache {
 struct LayerShape {
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
-  int64_t window = 0;  // positions that a row sees, its own included; 0: all
+  int64_t window = 0;           // positions that a row sees, its own included; 0: all
+  kernels::KvCodes codes = {};  // instead of elements of the store's type
 };
 
 // Blocks that hold `positions` positions.
@@ -30,7 +31,7 @@ inline int64_t blocks_for(int64_t positions) {
 
 class BlockStore {
  public:
-  // `type`: bf16 or f32. Errors: out_of_memory.
+  // `type`: bf16 or f32, of the layers without codes. Errors: out_of_memory.
   static base::Result<BlockStore> create(const std::vector<LayerShape>& layers, tensor::DType type,
                                          int32_t blocks);
 

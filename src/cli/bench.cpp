@@ -209,6 +209,7 @@ Action define(CLI::App& app) {
   app.add_option("--threads", flags->engine.threads, "worker threads (default: every core)")
       ->check(CLI::Range(1, 1024));
   app.add_flag("--precise", flags->engine.precise, "fp32-accurate products and an fp32 cache");
+  add_kv_quant_flag(app, flags->engine);
   app.add_option("--note", flags->note, "a remark kept with the record");
   app.add_flag("--no-record", flags->unrecorded, "leave the evaluation database alone");
   app.add_flag("--json", flags->json, "print one JSON object");

@@ -52,6 +52,7 @@ base::Status run(const EmbedFlags& flags) {
   engine::EngineOptions options;
   options.threads = flags.engine.threads;
   options.precise = flags.engine.precise;
+  options.kv_quantization = flags.engine.kv_quantization();
   options.context_limit = flags.engine.context;
   options.max_sequences = flags.batch;
   lab::set_embedding_options(options);
@@ -96,6 +97,7 @@ Action define(CLI::App& app) {
   app.add_option("--ctx", flags->engine.context, "most tokens of a line (default: the model's)")
       ->check(CLI::Range(int64_t{1}, int64_t{16} << 20));
   app.add_flag("--precise", flags->engine.precise, "fp32-accurate products and an fp32 cache");
+  add_kv_quant_flag(app, flags->engine);
   return [flags] { return run(*flags); };
 }
 

@@ -18,6 +18,7 @@ engine::EngineOptions options_of(const EngineFlags& flags, bool fuse) {
       flags.executor == "reference" ? engine::ExecutorKind::reference : engine::ExecutorKind::cpu;
   options.threads = flags.threads;
   options.precise = flags.precise;
+  options.kv_quantization = flags.kv_quantization();
   options.fuse = fuse;
   options.context_limit = flags.context;
   options.max_sequences = std::max(1, flags.sequences);
@@ -81,6 +82,22 @@ void add_device_flag(CLI::App& app, EngineFlags& flags) {
       ->check(check_device);
 }
 
+engine::KvQuantization EngineFlags::kv_quantization() const {
+  return engine::parse_kv_quantization(kv_quant).value_or(engine::KvQuantization::automatic);
+}
+
+void add_kv_quant_option(CLI::App& app, const std::string& name, std::string& value,
+                         const std::string& help) {
+  app.add_option(name, value, help)->check(CLI::IsMember({"config", "off", "4", "8"}));
+}
+
+void add_kv_quant_flag(CLI::App& app, EngineFlags& flags) {
+  add_kv_quant_option(
+      app, "--kv-quant", flags.kv_quant,
+      "keys and values in 4 or 8 bits, as the model's kv_config.json says (config), or off: 16 "
+      "bits (default: config if the model has that file)");
+}
+
 void add_engine_flags(CLI::App& app, EngineFlags& flags) {
   constexpr int64_t kLargestChunk = 65536, kLargestContext = 16 << 20;
   add_device_flag(app, flags);
@@ -91,6 +108,7 @@ void add_engine_flags(CLI::App& app, EngineFlags& flags) {
   app.add_option("--prefill-chunk", flags.prefill_chunk, "most prompt tokens in one step (default: 512)")
       ->check(CLI::Range(int64_t{1}, kLargestChunk));
   app.add_flag("--precise", flags.precise, "fp32-accurate products and an fp32 cache");
+  add_kv_quant_flag(app, flags);
   app.add_option("--executor", flags.executor,
                  "cpu, or reference: scalar code in double precision (default: cpu)")
       ->check(CLI::IsMember({"cpu", "reference"}));

@@ -25,12 +25,21 @@ struct EngineFlags {
   int64_t cache_bytes = 0;  // of the cache; 0: a share of the memory there is
   bool embeddings = false;  // hidden states instead of logits (lab/embedding.h)
   bool precise = false;
+  std::string kv_quant;  // config, off, 4, 8; empty: kv_config.json if there is one
+
+  engine::KvQuantization kv_quantization() const;
 };
 
 void add_engine_flags(CLI::App& app, EngineFlags& flags);
 
 // --device alone, for verbs that take few of the flags. Without it those verbs run on the CPU.
 void add_device_flag(CLI::App& app, EngineFlags& flags);
+
+// A value of --kv-quant into `value`, which keeps what it holds until then.
+void add_kv_quant_option(CLI::App& app, const std::string& name, std::string& value, const std::string& help);
+
+// --kv-quant, for verbs that take few of the flags.
+void add_kv_quant_flag(CLI::App& app, EngineFlags& flags);
 
 // A model ready to answer one request at a time.
 struct LoadedModel {

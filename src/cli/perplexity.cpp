@@ -17,7 +17,7 @@ namespace rafter::cli {
 namespace {
 
 struct PerplexityFlags {
-  std::string model, data, against;
+  std::string model, data, against, against_kv_quant = "off";
   bool against_precise = false, json = false;
   lab::WindowOptions windows;
   EngineFlags engine;
@@ -117,6 +117,7 @@ base::Status run(PerplexityFlags flags) {
     RAFTER_ASSIGN(const NamedModel other, find_model(flags.against));
     EngineFlags other_flags = flags.engine;
     other_flags.precise = flags.against_precise;
+    other_flags.kv_quant = flags.against_kv_quant;
     RAFTER_ASSIGN(reference, open_engine(other.path, other_flags, /*fuse=*/true));
   }
   std::optional<ProgressBar> bar;
@@ -150,10 +151,13 @@ Action define(CLI::App& app) {
   app.add_option("--kl-against", flags->against,
                  "a reference checkpoint: also print KL(reference || model) per token");
   app.add_flag("--against-precise", flags->against_precise, "run the reference with --precise");
+  add_kv_quant_option(app, "--against-kv-quant", flags->against_kv_quant,
+                      "the reference's --kv-quant (default: off)");
   app.add_flag("--json", flags->json, "print one JSON object");
   app.add_option("--threads", flags->engine.threads, "worker threads (default: every core)")
       ->check(CLI::Range(1, 1024));
   app.add_flag("--precise", flags->engine.precise, "fp32-accurate products and an fp32 cache");
+  add_kv_quant_flag(app, flags->engine);
   add_device_flag(app, flags->engine);
   app.add_option("--executor", flags->engine.executor,
                  "cpu, or reference: scalar code in double precision (default: cpu)")
@@ -168,6 +172,7 @@ const Verb kPerplexityVerb{
     "  rafter perplexity smollm2 --data book.txt\n"
     "  rafter perplexity llama-4bit --data book.txt --kl-against llama-bf16\n"
     "  rafter perplexity smollm2 --data book.txt --kl-against smollm2 --against-precise\n"
+    "  rafter perplexity smollm2 --data book.txt --kv-quant 8 --kl-against smollm2\n"
     "  rafter perplexity smollm2 --data book.txt --json | jq .perplexity\n",
     define};
 

@@ -76,6 +76,7 @@ Action define(CLI::App& app) {
                "print every layer, not the first of those that are alike");
   app.add_flag("--json", flags->json, "print one JSON object");
   app.add_flag("--precise", flags->engine.precise, "the plan of --precise");
+  add_kv_quant_flag(app, flags->engine);
   add_device_flag(app, flags->engine);
   app.add_option("--executor", flags->engine.executor, "cpu or reference")
       ->check(CLI::IsMember({"cpu", "reference"}));
@@ -87,6 +88,7 @@ Action define(CLI::App& app) {
 const Verb kPlanVerb{"plan", "print the steps of one token: shapes, formats, bytes, kernels",
                      "  rafter plan smollm2\n"
                      "  rafter plan smollm2 --unfused --rows 16\n"
+                     "  rafter plan smollm2 --kv-quant 8 --positions 4096\n"
                      "  rafter plan smollm2 --json | jq '[.steps[].weight_bytes] | add'\n",
                      define};
 

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/engine_flags.h"
 #include "cli/find_model.h"
 #include "cli/progress_bar.h"
 #include "cli/roofline.h"
@@ -20,6 +21,7 @@ struct BytesFlags {
   int64_t group = 64;
   int64_t context = 600;
   bool json = false;
+  EngineFlags engine;  // --kv-quant
 };
 
 void print_json(const std::string& name, const BytesFlags& flags, const engine::ByteAccount& account) {
@@ -37,6 +39,7 @@ void print_json(const std::string& name, const BytesFlags& flags, const engine::
                                        {"row_gathered_row_bytes", account.row_gathered_row_bytes},
                                        {"unused_bytes", account.unused_bytes},
                                        {"total_bytes", account.total_bytes},
+                                       {"kv", account.cache_format},
                                        {"kv_bytes", account.kv_bytes(flags.context)},
                                        {"kv_bytes_at", at},
                                        {"per_token_bytes", account.per_token_bytes(flags.context)}};
@@ -57,7 +60,8 @@ void print_text(const std::string& name, const BytesFlags& flags, const engine::
   line("row-gathered tables", account.row_gathered_bytes);
   line("  of them one row", account.row_gathered_row_bytes);
   line("unused tensors", account.unused_bytes);
-  line(fmt::format("keys and values at {} positions", flags.context), account.kv_bytes(flags.context));
+  line(fmt::format("{} keys and values at {} positions", account.cache_format, flags.context),
+       account.kv_bytes(flags.context));
   line(fmt::format("per token at {} positions", flags.context), account.per_token_bytes(flags.context));
 }
 
@@ -74,7 +78,9 @@ base::Status run(const BytesFlags& flags) {
                                     : lab::shape_without_data(flags.shape, flags.format, flags.group);
   RAFTER_ASSIGN(const format::Checkpoint checkpoint, std::move(opened));
   RAFTER_ASSIGN(const std::shared_ptr<const model::Model> model, model::load_model(checkpoint));
-  const engine::ByteAccount account = engine::account_bytes(checkpoint, *model);
+  RAFTER_ASSIGN(const std::vector<kernels::KvCodes> codes,
+                engine::kv_codes(checkpoint, *model, flags.engine.kv_quantization(), /*precise=*/false));
+  const engine::ByteAccount account = engine::account_bytes(checkpoint, *model, codes);
   flags.json ? print_json(named.name, flags, account) : print_text(named.name, flags, account);
   return {};
 }
@@ -104,6 +110,7 @@ Action define_roofline_bytes(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--ctx", flags->context, "positions seen (default 600)")
       ->check(CLI::Range(int64_t{0}, kMostPositions));
+  add_kv_quant_flag(app, flags->engine);
   app.add_flag("--json", flags->json, "print one JSON object");
   return [flags] { return run(*flags); };
 }

@@ -131,6 +131,7 @@ Action define_roofline_step(CLI::App& app) {
   app.add_option("--threads", flags->engine.threads, "worker threads (default: every core)")
       ->check(CLI::Range(1, 1024));
   app.add_flag("--precise", flags->engine.precise, "fp32-accurate products and an fp32 cache");
+  add_kv_quant_flag(app, flags->engine);
   app.add_option("--executor", flags->engine.executor, "cpu or reference, for comparison")
       ->check(CLI::IsMember({"cpu", "reference"}));
   app.add_option("--trace", flags->trace, "also write one step as a Chrome trace (open it in Perfetto)");

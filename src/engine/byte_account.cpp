@@ -53,6 +53,16 @@ class Counter {
   std::set<const std::byte*> taken_;
 };
 
+// A plan learns how its caches store their elements when it is bound; this one never is.
+void set_codes(plan::Plan& plan, const std::vector<KvCodes>& codes) {
+  for (plan::Op& op : plan.ops) {
+    if (auto* attention = std::get_if<AttentionArgs>(&op.args))
+      attention->cache.codes = codes[static_cast<size_t>(op.cache_layer)];
+    if (auto* append = std::get_if<KvAppendArgs>(&op.args))
+      append->cache.codes = codes[static_cast<size_t>(op.cache_layer)];
+  }
+}
+
 }  // namespace
 
 int64_t ByteAccount::kv_bytes(int64_t context) const {
@@ -64,11 +74,14 @@ int64_t ByteAccount::kv_bytes(int64_t context) const {
   return bytes;
 }
 
-ByteAccount account_bytes(const format::Checkpoint& checkpoint, const model::Model& model) {
+ByteAccount account_bytes(const format::Checkpoint& checkpoint, const model::Model& model,
+                          const std::vector<KvCodes>& codes) {
   ByteAccount account;
   plan::Emitter emitter(plan::EmitOptions{});
   model.emit(emitter);
   account.plan = std::move(emitter).take();
+  account.cache_format = codes.empty() ? "bf16" : describe_kv_codes(codes, /*precise=*/false);
+  if (!codes.empty()) set_codes(account.plan, codes);
   Counter(account.plan).count(account);
   for (const auto& [name, tensor] : checkpoint.tensors()) account.total_bytes += tensor.bytes;
   account.unused_bytes = model.info().unused_bytes;

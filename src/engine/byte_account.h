@@ -10,7 +10,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include "engine/kv_quantization.h"
 #include "format/checkpoint.h"
 #include "model/model.h"
 #include "plan/plan.h"
@@ -28,16 +31,20 @@ struct ByteAccount {
   int64_t unused_bytes = 0;
   int64_t total_bytes = 0;  // of all tensors
 
-  // Read per step at `context` visible positions, with a cache of 16-bit values.
+  // Read per step at `context` visible positions: with codes, their scales and biases too.
   int64_t kv_bytes(int64_t context) const;
   int64_t per_token_bytes(int64_t context) const {
     return streamed_bytes + row_gathered_row_bytes + kv_bytes(context);
   }
 
+  std::string cache_format;  // "bf16", "8 bit"
+
   plan::Plan plan;  // one row, as emitted: what was counted; points into the model
 };
 
-// The model outlives the account.
-ByteAccount account_bytes(const format::Checkpoint& checkpoint, const model::Model& model);
+// The model outlives the account. `codes`: of each cache layer (engine/kv_quantization.h); empty: 16-bit
+// values.
+ByteAccount account_bytes(const format::Checkpoint& checkpoint, const model::Model& model,
+                          const std::vector<kernels::KvCodes>& codes = {});
 
 }  // namespace rafter::engine

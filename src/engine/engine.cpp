@@ -29,10 +29,11 @@ constexpr int64_t kMaxContext = 16 << 20;    // bounds the block tables' own siz
 constexpr double kCacheShareOfMemory = 0.5;  // of what is available, for the default cache cap
 constexpr int64_t kSnapshotShare = 8;  // of the cache cap, one part in, for snapshots of recurrent states
 
-std::vector<cache::LayerShape> cache_shapes(const model::Model& model) {
+std::vector<cache::LayerShape> cache_shapes(const model::Model& model,
+                                            const std::vector<kernels::KvCodes>& codes) {
   std::vector<cache::LayerShape> shapes;
   for (const model::CacheLayer& layer : model.cache_layers())
-    shapes.push_back({layer.kv_heads, layer.head_dim, layer.window});
+    shapes.push_back({layer.kv_heads, layer.head_dim, layer.window, codes[shapes.size()]});
   return shapes;
 }
 
@@ -112,6 +113,7 @@ struct Engine::Impl {
   std::shared_ptr<const model::Model> model;
   EngineOptions options;
   std::string executor_name;
+  std::string cache_format;
   cache::KvCache kv;
   cache::RecurrentStore states;
   std::unique_ptr<InputBlock> block;
@@ -207,7 +209,15 @@ base::Status Engine::Impl::check_gpu_memory() const {
 }
 
 base::Status Engine::Impl::create_cache() {
-  const std::vector<cache::LayerShape> shapes = cache_shapes(*model);
+  RAFTER_ASSIGN(const std::vector<kernels::KvCodes> codes,
+                kv_codes(*checkpoint, *model, options.kv_quantization, options.precise));
+  const bool has_codes = std::any_of(codes.begin(), codes.end(), [](const auto& c) { return c.bits != 0; });
+  if (has_codes && options.executor == ExecutorKind::cuda) {
+    return Error{ErrorCode::unsupported, "there are no CUDA kernels for quantised keys and values",
+                 "--kv-quant", "use --kv-quant off or --device cpu"};
+  }
+  cache_format = describe_kv_codes(codes, options.precise);
+  const std::vector<cache::LayerShape> shapes = cache_shapes(*model, codes);
   const tensor::DType type = options.precise ? tensor::DType::f32 : tensor::DType::bf16;
   if (options.cache_bytes <= 0) {
     const uint64_t available =
@@ -365,6 +375,7 @@ const EngineOptions& Engine::options() const { return impl_->options; }
 int64_t Engine::context_limit() const { return impl_->options.context_limit; }
 int64_t Engine::vocabulary_size() const { return impl_->model->info().vocabulary; }
 std::string Engine::executor_name() const { return impl_->executor_name; }
+std::string Engine::cache_format() const { return impl_->cache_format; }
 
 base::Result<int32_t> Engine::create_sequence() {
   RAFTER_ASSIGN(const int32_t sequence, impl_->kv.create_sequence());

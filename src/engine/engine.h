@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/kv_quantization.h"
 #include "engine/step_profile.h"
 #include "format/checkpoint.h"
 #include "model/model.h"
@@ -29,10 +30,11 @@ enum class ExecutorKind { cpu, reference, cuda };
 
 struct EngineOptions {
   ExecutorKind executor = ExecutorKind::cpu;
-  int gpu = 0;                // which one, for cuda
-  bool capture = true;        // cuda: the step as one graph
-  int threads = 0;            // 0: every core this process may use
-  bool precise = false;       // fp32-accurate products and an fp32 cache
+  int gpu = 0;           // which one, for cuda
+  bool capture = true;   // cuda: the step as one graph
+  int threads = 0;       // 0: every core this process may use
+  bool precise = false;  // fp32-accurate products and an fp32 cache
+  KvQuantization kv_quantization = KvQuantization::automatic;
   bool fuse = true;           // false: run the plan as emitted
   int64_t context_limit = 0;  // positions per sequence; 0: the model's own maximum
   int64_t cache_bytes = 0;    // cap of the block store; 0: a share of the machine's memory
@@ -73,6 +75,7 @@ class Engine {
   int64_t context_limit() const;
   int64_t vocabulary_size() const;
   std::string executor_name() const;  // "cpu avx512, 2 threads"
+  std::string cache_format() const;   // of keys and values: "bf16", "8 bit"
 
   // --- sequences: each is a block table that grows as rows are appended
   base::Result<int32_t> create_sequence();

@@ -39,7 +39,7 @@ class Bench {
     const MachineLoad load;
     RAFTER_ASSIGN(tier_, base::select_tier());
     figures_.device = engine_.executor_name();
-    figures_.kv = engine_.options().precise ? "f32" : "bf16";
+    figures_.kv = engine_.cache_format();
     figures_.threads = engine_.options().threads;
     RAFTER_TRY(first_token());
     RAFTER_ASSIGN(auto team, base::WorkerTeam::create(figures_.threads));

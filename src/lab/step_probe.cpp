@@ -73,7 +73,7 @@ base::Result<StepFigures> measure_step(engine::Engine& engine, const StepProbeOp
   figures.device = engine.executor_name();
   figures.context = options.context;
   figures.rows = options.rows;
-  figures.kv = engine.options().precise ? "f32" : "bf16";
+  figures.kv = engine.cache_format();
   figures.format = costs.main_format.name();
   figures.weight_bytes = costs.all.weight_bytes;
   figures.kv_bytes = costs.all.cache_bytes;

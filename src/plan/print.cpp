@@ -79,13 +79,16 @@ std::string shape_of(const Plan& plan, const Op& op, int64_t rows) {
   return std::visit(Shape{plan, op, rows}, op.args);
 }
 
+std::string format_of(const KvLayer& cache) {
+  if (!cache.has_codes()) return tensor::dtype_name(cache.type);
+  return fmt::format("q{}g{}", cache.codes.bits, cache.codes.group_size);
+}
+
 std::string formats_of(const Op& op) {
   if (const auto* embed = std::get_if<EmbedArgs>(&op.args)) return embed->table.format.name();
-  if (const auto* attention = std::get_if<AttentionArgs>(&op.args))
-    return tensor::dtype_name(attention->cache.type);
-  if (const auto* append = std::get_if<KvAppendArgs>(&op.args)) return tensor::dtype_name(append->cache.type);
-  if (const auto* append = std::get_if<RopeAppendArgs>(&op.args))
-    return tensor::dtype_name(append->cache.type);
+  if (const auto* attention = std::get_if<AttentionArgs>(&op.args)) return format_of(attention->cache);
+  if (const auto* append = std::get_if<KvAppendArgs>(&op.args)) return format_of(append->cache);
+  if (const auto* append = std::get_if<RopeAppendArgs>(&op.args)) return format_of(append->cache);
   std::string formats;
   for (const tensor::NumberFormat& format : weight_formats(op.args)) {
     formats += (formats.empty() ? "" : " ") + format.name();

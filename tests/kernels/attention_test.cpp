@@ -14,6 +14,9 @@
 namespace rafter::kernels::testing {
 namespace {
 
+constexpr CacheFormat kEachCodec[] = {
+    {tensor::DType::bf16}, {tensor::DType::bf16, 8}, {tensor::DType::bf16, 4}};
+
 class Attention : public ::testing::TestWithParam<base::CpuTier> {
  protected:
   const KernelTable& table() const { return cpu_kernels(GetParam()); }
@@ -67,8 +70,8 @@ INSTANTIATE_TEST_SUITE_P(Tiers, Attention, ::testing::ValuesIn(base::supported_t
                          [](const auto& tier) { return base::cpu_tier_name(tier.param); });
 
 TEST_P(Attention, SoftCap) {
-  for (tensor::DType type : {tensor::DType::bf16, tensor::DType::f32}) {
-    TestCache cache(type, 2, 64, {700});
+  for (const CacheFormat& format : kCacheFormats) {
+    TestCache cache(format, 2, 64, {700});
     cache.set_length(0, 700);
     for (float cap : {0.5f, 5.0f, 50.0f}) {
       for (int window : {0, 100}) {
@@ -88,10 +91,11 @@ TEST_P(Attention, SoftCap) {
 // The cache grows under one and the same arguments, as a bound step sees it: nothing beyond the length is
 // ever written, and it is NaN.
 TEST_P(Attention, EveryLength) {
-  for (tensor::DType type : {tensor::DType::bf16, tensor::DType::f32}) {
-    TestCache cache(type, 2, 64, {700});
+  for (const CacheFormat& format : kCacheFormats) {
+    TestCache cache(format, 2, 64, {700});
     const Problem problem = make_problem(cache, 6);
-    for (int length = 1; length <= 700; length += type == tensor::DType::bf16 ? 1 : 23) {
+    for (int length = 1; length <= 700;
+         length += format.bits == 0 && format.type == tensor::DType::bf16 ? 1 : 23) {
       cache.set_length(0, length);
       const std::vector<Row> rows = {{0, length - 1, 0, length, length}};
       const std::vector<float> out = run_attention(table(), one_, problem, rows);
@@ -113,8 +117,8 @@ TEST_P(Attention, Shapes) {
   const Shape shapes[] = {{1, 1, 8},  {9, 3, 64},  {4, 4, 32},  {7, 1, 40},  {16, 1, 64}, {4, 1, 80},
                           {6, 2, 96}, {8, 2, 128}, {12, 1, 16}, {71, 1, 24}, {4, 2, 256}, {3, 1, 512}};
   for (const Shape& shape : shapes) {
-    for (tensor::DType type : {tensor::DType::bf16, tensor::DType::f32}) {
-      TestCache cache(type, shape.kv_heads, shape.head_dim, {300});
+    for (const CacheFormat& format : kCacheFormats) {
+      TestCache cache(format, shape.kv_heads, shape.head_dim, {300});
       cache.set_length(0, 300);
       const Problem problem = make_problem(cache, shape.heads);
       std::vector<Row> rows;
@@ -127,18 +131,21 @@ TEST_P(Attention, Shapes) {
 }
 
 TEST_P(Attention, WindowsAndRanges) {
-  TestCache cache(tensor::DType::bf16, 2, 64, {600});
-  cache.set_length(0, 600);
-  for (int window : {0, 1, 2, 63, 64, 65, 100, 256, 257, 511}) {
-    const Problem problem = make_problem(cache, 4, window);
-    for (int position : {0, 1, 63, 64, 255, 256, 257, 320, 511, 512, 599}) {
-      for (int from : {0, 1, 60, 64, 250, 256, 300, 511}) {
-        if (from > position) continue;
-        const std::vector<Row> rows = {{0, position, from, position + 1, position}};
-        const std::string what = fmt::format("window {}, position {}, from {}", window, position, from);
-        const std::vector<float> out = run_attention(table(), one_, problem, rows);
-        ASSERT_NO_FATAL_FAILURE(check_against_reference(problem, rows, out, what));
-        ASSERT_NO_FATAL_FAILURE(check_bits(run_attention(table(), two_, problem, rows), out, what));
+  for (const CacheFormat& format : kEachCodec) {
+    SCOPED_TRACE(format.name());
+    TestCache cache(format, 2, 64, {600});
+    cache.set_length(0, 600);
+    for (int window : {0, 1, 2, 63, 64, 65, 100, 256, 257, 511}) {
+      const Problem problem = make_problem(cache, 4, window);
+      for (int position : {0, 1, 63, 64, 255, 256, 257, 320, 511, 512, 599}) {
+        for (int from : {0, 1, 60, 64, 250, 256, 300, 511}) {
+          if (from > position) continue;
+          const std::vector<Row> rows = {{0, position, from, position + 1, position}};
+          const std::string what = fmt::format("window {}, position {}, from {}", window, position, from);
+          const std::vector<float> out = run_attention(table(), one_, problem, rows);
+          ASSERT_NO_FATAL_FAILURE(check_against_reference(problem, rows, out, what));
+          ASSERT_NO_FATAL_FAILURE(check_bits(run_attention(table(), two_, problem, rows), out, what));
+        }
       }
     }
   }
@@ -146,24 +153,28 @@ TEST_P(Attention, WindowsAndRanges) {
 
 // A chunk of a prompt, with whatever it is cut into.
 TEST_P(Attention, PrefillInAnyCut) {
-  TestCache cache(tensor::DType::bf16, 2, 64, {610});
-  for (int window : {0, 100}) {
-    const Problem problem = make_problem(cache, 6, window);
-    for (int start : {0, 50, 230, 500}) {
-      for (int count : {2, 3, 5, 7, 8, 9, 17, 37, 110}) {
-        cache.set_length(0, start + count);
-        std::vector<Row> rows;
-        for (int i = 0; i < count; ++i) rows.push_back({0, start + i, 0, start + i + 1, start + i});
-        const std::string what = fmt::format("window {}, {} rows from {}", window, count, start);
-        ASSERT_NO_FATAL_FAILURE(check_step(problem, rows, what));
-        const std::vector<float> whole = run_attention(table(), one_, problem, rows);
-        std::vector<float> pieces;
-        for (int begin = 0, size = 1; begin < count; begin += size, size = size * 2 + 1) {
-          const auto end = rows.begin() + std::min(begin + size, count);
-          const std::vector<float> piece = run_attention(table(), two_, problem, {rows.begin() + begin, end});
-          pieces.insert(pieces.end(), piece.begin(), piece.end());
+  for (const CacheFormat& format : kEachCodec) {
+    SCOPED_TRACE(format.name());
+    TestCache cache(format, 2, 64, {610});
+    for (int window : {0, 100}) {
+      const Problem problem = make_problem(cache, 6, window);
+      for (int start : {0, 50, 230, 500}) {
+        for (int count : {2, 3, 5, 7, 8, 9, 17, 37, 110}) {
+          cache.set_length(0, start + count);
+          std::vector<Row> rows;
+          for (int i = 0; i < count; ++i) rows.push_back({0, start + i, 0, start + i + 1, start + i});
+          const std::string what = fmt::format("window {}, {} rows from {}", window, count, start);
+          ASSERT_NO_FATAL_FAILURE(check_step(problem, rows, what));
+          const std::vector<float> whole = run_attention(table(), one_, problem, rows);
+          std::vector<float> pieces;
+          for (int begin = 0, size = 1; begin < count; begin += size, size = size * 2 + 1) {
+            const auto end = rows.begin() + std::min(begin + size, count);
+            const std::vector<float> piece =
+                run_attention(table(), two_, problem, {rows.begin() + begin, end});
+            pieces.insert(pieces.end(), piece.begin(), piece.end());
+          }
+          ASSERT_NO_FATAL_FAILURE(check_bits(pieces, whole, what + ", cut"));
         }
-        ASSERT_NO_FATAL_FAILURE(check_bits(pieces, whole, what + ", cut"));
       }
     }
   }
@@ -171,29 +182,33 @@ TEST_P(Attention, PrefillInAnyCut) {
 
 // Decode rows of several sequences, prompt rows, rows that see arbitrary ranges, all in one step.
 TEST_P(Attention, RaggedSteps) {
-  TestCache cache(tensor::DType::bf16, 3, 64, {700, 40, 300, 1, 513});
-  for (int s = 0; s < 5; ++s) cache.set_length(s, cache.capacity(s));
-  std::mt19937 random(17);
-  const auto below = [&](int n) { return static_cast<int>(random() % n); };
-  for (int round = 0; round < 30; ++round) {
-    const Problem problem = make_problem(cache, 9, round % 3 == 0 ? 1 + below(400) : 0);
-    std::vector<Row> rows;
-    const int runs = 1 + below(6);
-    for (int run = 0; run < runs; ++run) {
-      const int sequence = below(5), length = cache.capacity(sequence);
-      const int count = 1 + below(std::min(length, 20)), first = below(length - count + 1);
-      const bool causal = below(2) == 0;
-      for (int i = 0; i < count; ++i) {
-        const int position = first + i, to = causal ? position + 1 : position + 1 + below(length - position);
-        rows.push_back({sequence, position, causal ? 0 : below(position + 1), to, below(64)});
+  for (const CacheFormat& format : kEachCodec) {
+    SCOPED_TRACE(format.name());
+    TestCache cache(format, 3, 64, {700, 40, 300, 1, 513});
+    for (int s = 0; s < 5; ++s) cache.set_length(s, cache.capacity(s));
+    std::mt19937 random(17);
+    const auto below = [&](int n) { return static_cast<int>(random() % n); };
+    for (int round = 0; round < 30; ++round) {
+      const Problem problem = make_problem(cache, 9, round % 3 == 0 ? 1 + below(400) : 0);
+      std::vector<Row> rows;
+      const int runs = 1 + below(6);
+      for (int run = 0; run < runs; ++run) {
+        const int sequence = below(5), length = cache.capacity(sequence);
+        const int count = 1 + below(std::min(length, 20)), first = below(length - count + 1);
+        const bool causal = below(2) == 0;
+        for (int i = 0; i < count; ++i) {
+          const int position = first + i,
+                    to = causal ? position + 1 : position + 1 + below(length - position);
+          rows.push_back({sequence, position, causal ? 0 : below(position + 1), to, below(64)});
+        }
       }
+      ASSERT_NO_FATAL_FAILURE(check_step(problem, rows, fmt::format("round {}", round)));
     }
-    ASSERT_NO_FATAL_FAILURE(check_step(problem, rows, fmt::format("round {}", round)));
   }
 }
 
 TEST_P(Attention, RowsThatSeeNothingGiveZeros) {
-  TestCache cache(tensor::DType::bf16, 1, 64, {300});
+  TestCache cache({tensor::DType::bf16}, 1, 64, {300});
   cache.set_length(0, 300);
   const Problem problem = make_problem(cache, 2);
   const std::vector<Row> rows = {{0, 0, 0, 0, 0}, {0, 299, 0, 300, 1}, {0, 5, 7, 5, 2}};
@@ -202,17 +217,21 @@ TEST_P(Attention, RowsThatSeeNothingGiveZeros) {
 
 // Neighbours in a step that see positions far apart: the blocks in between may be gone.
 TEST_P(Attention, ReleasedBlocks) {
-  TestCache cache(tensor::DType::bf16, 2, 64, {700});
-  cache.set_length(0, 700);
-  for (int position = 64; position < 576; position += 64) cache.release_block(0, position);
-  const Problem problem = make_problem(cache, 4);
-  std::vector<Row> rows = {{0, 63, 0, 64, 1}, {0, 699, 576, 700, 2}, {0, 5, 3, 6, 3}, {0, 640, 600, 641, 4}};
-  ASSERT_NO_FATAL_FAILURE(check_step(problem, rows, "released blocks"));
+  for (const CacheFormat& format : kEachCodec) {
+    SCOPED_TRACE(format.name());
+    TestCache cache(format, 2, 64, {700});
+    cache.set_length(0, 700);
+    for (int position = 64; position < 576; position += 64) cache.release_block(0, position);
+    const Problem problem = make_problem(cache, 4);
+    std::vector<Row> rows = {
+        {0, 63, 0, 64, 1}, {0, 699, 576, 700, 2}, {0, 5, 3, 6, 3}, {0, 640, 600, 641, 4}};
+    ASSERT_NO_FATAL_FAILURE(check_step(problem, rows, "released blocks"));
+  }
 }
 
 // Scores far apart, and all far from zero: the maximum is subtracted before the exponential.
 TEST_P(Attention, LargeScores) {
-  TestCache cache(tensor::DType::f32, 1, 64, {600});
+  TestCache cache({tensor::DType::f32}, 1, 64, {600});
   cache.set_length(0, 600);
   Problem problem = make_problem(cache, 2);
   problem.scale = 40.0f;
@@ -228,7 +247,7 @@ TEST_P(Attention, RowAttentionEqualsTheCache) {
     int32_t heads, kv_heads, head_dim;
   };
   for (const Shape& shape : {Shape{9, 3, 64}, Shape{4, 4, 24}, Shape{11, 1, 80}, Shape{2, 1, 512}}) {
-    TestCache cache(tensor::DType::f32, shape.kv_heads, shape.head_dim, {270, 37});
+    TestCache cache({tensor::DType::f32}, shape.kv_heads, shape.head_dim, {270, 37});
     for (int s = 0; s < 2; ++s) cache.set_length(s, cache.capacity(s));
     for (int window : {0, 20}) {
       const Problem problem = make_problem(cache, shape.heads, window);
@@ -251,7 +270,7 @@ TEST_P(Attention, RowAttentionEqualsTheCache) {
 
 // A row sees the rows that are there: positions that no row holds don't count.
 TEST_P(Attention, RowAttentionWithHoles) {
-  TestCache cache(tensor::DType::f32, 1, 64, {600});
+  TestCache cache({tensor::DType::f32}, 1, 64, {600});
   cache.set_length(0, 600);
   const Problem problem = make_problem(cache, 3);
   std::vector<Row> rows;

@@ -9,6 +9,7 @@
 #include "kernels/ref/reference_kernels.h"
 #include "tensor/codec.h"
 #include "tests/kernels/kernel_compare.h"
+#include "tests/kernels/test_cache.h"
 #include "tests/kernels/test_data.h"
 #include "tests/kernels/test_team.h"
 
@@ -390,16 +391,29 @@ TEST_P(RowKernels, Rope) {
 
 // A cache of three sequences' blocks in scrambled order, kept between guards.
 struct SmallCache {
-  SmallCache(tensor::DType type, int32_t kv_heads, int32_t head_dim)
-      : block_bytes(2 * kBlockPositions * kv_heads * head_dim * tensor::dtype_bytes(type)),
-        bytes(kBlocks * block_bytes) {
+  SmallCache(const CacheFormat& format, int32_t kv_heads, int32_t head_dim) {
+    layer.type = format.type;
+    layer.kv_heads = kv_heads;
+    layer.head_dim = head_dim;
+    layer.codes = format.codes(head_dim);
+    layer.block_stride = 2 * layer.side_bytes();
+    bytes = std::make_unique<GuardedBuffer<std::byte>>(kBlocks * layer.block_stride);
     // Keys and values of a block side by side, as a store of several layers would have it.
-    layer = {bytes.data(), bytes.data() + block_bytes / 2, block_bytes, type, kv_heads, head_dim};
+    layer.keys = bytes->data();
+    layer.values = bytes->data() + layer.side_bytes();
   }
   static constexpr int kBlocks = 12;
-  int64_t block_bytes;
-  GuardedBuffer<std::byte> bytes;
   KvLayer layer;
+  std::unique_ptr<GuardedBuffer<std::byte>> bytes;
+
+  // What differs from the cache that is right, or "".
+  std::string difference(const SmallCache& expected) const {
+    if (!bytes->damage().empty()) return bytes->damage();
+    for (size_t i = 0; i < bytes->size(); ++i) {
+      if (bytes->data()[i] != expected.bytes->data()[i]) return fmt::format("byte {} differs", i);
+    }
+    return "";
+  }
 };
 
 StepRows append_rows(int count) {
@@ -414,7 +428,7 @@ StepRows append_rows(int count) {
 }
 
 TEST_P(RowKernels, KvAppendStoresTheReferencesBytes) {
-  for (tensor::DType type : {tensor::DType::bf16, tensor::DType::f32}) {
+  for (const CacheFormat& format : kCacheFormats) {
     for (int32_t head_dim : {8, 24, 64, 80, 128}) {
       for (int rows : kRowCounts) {
         const StepRows step = append_rows(rows);
@@ -427,13 +441,12 @@ TEST_P(RowKernels, KvAppendStoresTheReferencesBytes) {
         k[3] = std::bit_cast<float>(0x3F808000u);        // ties to even, down
         k[4] = std::bit_cast<float>(0x3F818000u);        // ties to even, up
         k[5] = -1e-40f;
-        SmallCache expected(type, 2, head_dim);
+        SmallCache expected(format, 2, head_dim);
         one_.run(reference_kernels().kv_append, KvAppendArgs{&input, expected.layer, k.data(), v.data()});
         for (TestTeam* team : {&one_, &two_, &four_}) {
-          SmallCache actual(type, 2, head_dim);
+          SmallCache actual(format, 2, head_dim);
           team->run(table().kv_append, KvAppendArgs{&input, actual.layer, k.data(), v.data()});
-          ASSERT_EQ(actual.bytes.damage(), "");
-          ASSERT_EQ(std::memcmp(actual.bytes.data(), expected.bytes.data(), actual.bytes.size()), 0);
+          ASSERT_EQ(actual.difference(expected), "") << format.name() << ", head_dim " << head_dim;
         }
       }
     }
@@ -441,7 +454,7 @@ TEST_P(RowKernels, KvAppendStoresTheReferencesBytes) {
 }
 
 TEST_P(RowKernels, RopeAppendEqualsTheUnfusedOps) {
-  for (tensor::DType type : {tensor::DType::bf16, tensor::DType::f32}) {
+  for (const CacheFormat& format : kCacheFormats) {
     for (const RopeShape& shape : kRopeShapes) {
       for (int32_t rows : kRowCounts) {
         const int32_t kv_heads = 2, heads = 2 * shape.heads;
@@ -457,7 +470,7 @@ TEST_P(RowKernels, RopeAppendEqualsTheUnfusedOps) {
         rope_k.x = k.data();
 
         std::vector<float> rotated_k(k_size), expected_q(q_size);
-        SmallCache expected(type, kv_heads, shape.head_dim);
+        SmallCache expected(format, kv_heads, shape.head_dim);
         rope_q.out = expected_q.data();
         one_.run(table().rope, rope_q);
         rope_k.out = rotated_k.data();
@@ -466,15 +479,14 @@ TEST_P(RowKernels, RopeAppendEqualsTheUnfusedOps) {
 
         rope_k.out = nullptr;
         for (TestTeam* team : {&one_, &two_, &four_}) {
-          SmallCache actual(type, kv_heads, shape.head_dim);
+          SmallCache actual(format, kv_heads, shape.head_dim);
           const std::vector<float> out = run_guarded(rows, heads * shape.head_dim, [&](float* to) {
             rope_q.out = to;
             team->run(table().rope_append, RopeAppendArgs{&input, rope_q, rope_k, v.data(), actual.layer});
           });
           const Verdict verdict = compare_bits(out, expected_q);
           ASSERT_TRUE(verdict.ok) << verdict.message;
-          ASSERT_EQ(actual.bytes.damage(), "");
-          ASSERT_EQ(std::memcmp(actual.bytes.data(), expected.bytes.data(), actual.bytes.size()), 0);
+          ASSERT_EQ(actual.difference(expected), "") << format.name() << ", head_dim " << shape.head_dim;
         }
       }
     }

@@ -1,5 +1,5 @@
 // A KV cache for tests: random keys and values of a few sequences in blocks of scrambled order, each sequence
-// as long as the test says. Everything beyond that, and between the blocks, is NaN.
+// as long as the test says. Everything beyond that, and between the blocks, is NaN (codes: their scales are).
 #pragma once
 
 #include <algorithm>
@@ -8,14 +8,31 @@
 #include <vector>
 
 #include "kernels/op/kv_cache.h"
+#include "kernels/ref/kv_codes.h"
 #include "tests/kernels/kernel_compare.h"
 #include "tests/kernels/test_data.h"
 
 namespace rafter::kernels::testing {
 
+// How a cache stores its elements. Groups of `group`, or of the whole head where that does not divide it.
+struct CacheFormat {
+  tensor::DType type = tensor::DType::bf16;
+  int32_t bits = 0, group = 64;
+
+  KvCodes codes(int32_t head_dim) const {
+    return bits == 0 ? KvCodes{} : KvCodes{bits, head_dim % group == 0 ? group : head_dim};
+  }
+  std::string name() const {
+    return bits == 0 ? tensor::dtype_name(type) : fmt::format("{} bits in groups of {}", bits, group);
+  }
+};
+inline constexpr CacheFormat kCacheFormats[] = {{tensor::DType::bf16},        {tensor::DType::f32},
+                                                {tensor::DType::bf16, 8},     {tensor::DType::bf16, 4},
+                                                {tensor::DType::bf16, 8, 32}, {tensor::DType::bf16, 4, 8}};
+
 class TestCache {
  public:
-  TestCache(tensor::DType type, int32_t kv_heads, int32_t head_dim, std::vector<int> capacities)
+  TestCache(CacheFormat format, int32_t kv_heads, int32_t head_dim, std::vector<int> capacities)
       : capacities_(std::move(capacities)), lengths_(capacities_.size(), 0) {
     int most = 0, blocks = 0;
     for (int capacity : capacities_) {
@@ -32,10 +49,14 @@ class TestCache {
     for (size_t s = 0; s < capacities_.size(); ++s) {
       for (int i = 0; i * kBlockPositions < capacities_[s]; ++i) tables_[s * stride_ + i] = ids[next++];
     }
-    const int64_t plane = kBlockPositions * kv_heads * head_dim * tensor::dtype_bytes(type);
-    const int64_t block_stride = 3 * plane;  // another layer's plane in between
-    bytes_ = std::make_unique<GuardedBuffer<std::byte>>(std::max(1, blocks) * block_stride);
-    layer_ = {bytes_->data(), bytes_->data() + plane, block_stride, type, kv_heads, head_dim};
+    layer_.type = format.type;
+    layer_.kv_heads = kv_heads;
+    layer_.head_dim = head_dim;
+    layer_.codes = format.codes(head_dim);
+    layer_.block_stride = 3 * layer_.side_bytes();  // another layer's keys in between
+    bytes_ = std::make_unique<GuardedBuffer<std::byte>>(std::max(1, blocks) * layer_.block_stride);
+    layer_.keys = bytes_->data();
+    layer_.values = layer_.keys + layer_.side_bytes();
     keys_.resize(capacities_.size());
     values_.resize(capacities_.size());
     for (size_t s = 0; s < capacities_.size(); ++s) {
@@ -56,9 +77,8 @@ class TestCache {
     for (int p = lengths_[sequence]; p < length; ++p) {
       for (int32_t h = 0; h < layer_.kv_heads; ++h) {
         const int64_t block = tables_[sequence * stride_ + p / kBlockPositions] * layer_.block_stride;
-        const int64_t offset = block + layer_.offset(h, p % kBlockPositions);
-        put(layer_.keys + offset, row(keys_[sequence], p, h));
-        put(layer_.values + offset, row(values_[sequence], p, h));
+        put(layer_.keys + block, h, p % kBlockPositions, row(keys_[sequence], p, h));
+        put(layer_.values + block, h, p % kBlockPositions, row(values_[sequence], p, h));
       }
     }
     lengths_[sequence] = std::max(lengths_[sequence], length);
@@ -101,12 +121,22 @@ class TestCache {
   const float* row(const std::vector<float>& plane, int position, int32_t head) const {
     return plane.data() + position * row_width() + int64_t{head} * layer_.head_dim;
   }
+  float* row(std::vector<float>& plane, int position, int32_t head) const {
+    return plane.data() + position * row_width() + int64_t{head} * layer_.head_dim;
+  }
+  // As the cache gives them back, but for codes: see put().
   std::vector<float> rounded(std::vector<float> values) const {
-    if (layer_.type == tensor::DType::f32) return values;
+    if (layer_.has_codes() || layer_.type == tensor::DType::f32) return values;
     for (float& value : values) value = tensor::round_to_bf16(value);
     return values;
   }
-  void put(std::byte* to, const float* from) const {
+  // `side`: the keys or the values of a block. What codes stand for replaces `from`.
+  void put(std::byte* side, int32_t head, int64_t slot, float* from) const {
+    if (layer_.has_codes()) {
+      reference::quantize_row(layer_, side, head, slot, from);
+      return reference::dequantize_row(layer_, side, head, slot, from);
+    }
+    std::byte* to = side + layer_.offset(head, slot);
     for (int32_t d = 0; d < layer_.head_dim; ++d) {
       const uint16_t narrow = tensor::f32_to_bf16(from[d]);
       if (layer_.type == tensor::DType::f32) {

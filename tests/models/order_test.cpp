@@ -19,36 +19,50 @@ using engine::Engine;
 using engine::EngineOptions;
 using engine::Row;
 
-// One checkpoint per number format, and every family.
-const char* const kCases[] = {"llama-a/hf-bf16",
-                              "qwen2-tiny/hf-fp16",
-                              "qwen3-256/mlx4-g64",
-                              "llama-256/mlx8-g128",
-                              "minicpm5-like/mlx-mixed-g32",
-                              "llama-256/gguf-q4_0",
-                              "qwen2-256/gguf-q4_1",
-                              "qwen3-256/gguf-q8_0",
-                              "llama-256/gguf-q6_k",
-                              "qwen3-moe-tiny/mlx-mixed-g64",
-                              "qwen3-moe-256/gguf-q6_k",
-                              "phi3/mlx4-g32",
-                              "smollm3/hf-bf16",
-                              "qwen3_5-tiny/mlx4-g32",
-                              "qwen3_5-wrapped/hf-bf16",
-                              "qwen3_5-moe/mlx8-g32",
-                              "gemma2-tiny/mlx4-g32",
-                              "gemma3-tiny/gguf-q4_0",
-                              "gemma3-wrapped/hf-bf16",
-                              "gemma4-e/mlx-mixed-g32",
-                              "gemma4-e/gguf-q8_0",
-                              "gemma4-dense/mlx4-g32",
-                              "gemma4-moe/mlx8-g32"};
+using engine::KvQuantization;
 
-class OrderTest : public ::testing::TestWithParam<const char*> {
+struct OrderCase {
+  OrderCase(const char* name, KvQuantization mode = KvQuantization::off) : checkpoint(name), kv(mode) {}
+  const char* checkpoint;
+  KvQuantization kv;
+};
+
+// One checkpoint per number format, and every family; quantised keys and values with every kind of layers.
+const OrderCase kCases[] = {"llama-a/hf-bf16",
+                            "qwen2-tiny/hf-fp16",
+                            "qwen3-256/mlx4-g64",
+                            "llama-256/mlx8-g128",
+                            "minicpm5-like/mlx-mixed-g32",
+                            "llama-256/gguf-q4_0",
+                            "qwen2-256/gguf-q4_1",
+                            "qwen3-256/gguf-q8_0",
+                            "llama-256/gguf-q6_k",
+                            "qwen3-moe-tiny/mlx-mixed-g64",
+                            "qwen3-moe-256/gguf-q6_k",
+                            "phi3/mlx4-g32",
+                            "smollm3/hf-bf16",
+                            "qwen3_5-tiny/mlx4-g32",
+                            "qwen3_5-wrapped/hf-bf16",
+                            "qwen3_5-moe/mlx8-g32",
+                            "gemma2-tiny/mlx4-g32",
+                            "gemma3-tiny/gguf-q4_0",
+                            "gemma3-wrapped/hf-bf16",
+                            "gemma4-e/mlx-mixed-g32",
+                            "gemma4-e/gguf-q8_0",
+                            "gemma4-dense/mlx4-g32",
+                            "gemma4-moe/mlx8-g32",
+                            {"llama-a/hf-bf16", KvQuantization::eight_bits},
+                            {"llama-256/gguf-q4_0", KvQuantization::four_bits},
+                            {"qwen3_5-tiny/mlx4-g32", KvQuantization::eight_bits},
+                            {"gemma3-tiny/gguf-q4_0", KvQuantization::four_bits},
+                            {"gemma4-e/mlx-mixed-g32", KvQuantization::eight_bits}};
+
+class OrderTest : public ::testing::TestWithParam<OrderCase> {
  protected:
   void SetUp() override {
-    const OracleCase* found = find_oracle_case(GetParam());
-    if (found == nullptr) GTEST_SKIP() << "no oracle data for " << GetParam() << ": run make oracle";
+    const OracleCase* found = find_oracle_case(GetParam().checkpoint);
+    if (found == nullptr)
+      GTEST_SKIP() << "no oracle data for " << GetParam().checkpoint << ": run make oracle";
     path_ = found->path;
     values_ = read_values(*found);
   }
@@ -57,6 +71,7 @@ class OrderTest : public ::testing::TestWithParam<const char*> {
     EngineOptions options;
     options.threads = threads;
     options.fuse = fuse;
+    options.kv_quantization = GetParam().kv;
     options.row_capacity = 128;
     options.max_sequences = 20;
     return open_engine(path_, options);
@@ -206,7 +221,9 @@ TEST_P(OrderTest, RejectedRowsWereNeverThere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, OrderTest, ::testing::ValuesIn(kCases), [](const auto& tested) {
-  std::string name = tested.param;
+  std::string name = tested.param.checkpoint;
+  if (tested.param.kv == KvQuantization::eight_bits) name += "_kv8";
+  if (tested.param.kv == KvQuantization::four_bits) name += "_kv4";
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 });

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/attention_plan.h"
 #include "kernels/cpu/attention_split-inl.h"
+#include "kernels/cpu/kv_rotation-inl.h"
 #include "kernels/op/kernel_table.h"
 
 namespace rafter::kernels::RAFTER_TIER {
@@ -61,6 +62,14 @@ void pack_tile(const CacheAttention& job, int64_t kv_head, const AttentionTile& 
   const float* q[kTileQueries];
   for (int64_t i = 0; i < tile.queries; ++i)
     q[i] = job.args.q + job.head_offset(kv_head, tile.first_query + i);
+  if (job.args.cache.has_codes()) {  // as the keys are; the sums' memory is free until the first split
+    for (int64_t i = 0; i < tile.queries; ++i) {
+      float* rotated = job.tile.sums + i * job.head_dim;
+      std::memcpy(rotated, q[i], job.head_dim * 4);
+      rotate_row(job.args.cache, rotated);
+      q[i] = rotated;
+    }
+  }
   pack_queries(q, tile.queries, job.head_dim, job.tile.packed);
 }
 
@@ -74,19 +83,32 @@ void locate_split(const CacheAttention& job, int64_t kv_head, int64_t b, int64_t
   const LocalRange range = intersect({visible.from - start, visible.to - start}, {0, kSplit});
   source->from = range.from;
   source->to = range.to;
-  source->bf16 = cache.type == tensor::DType::bf16;
+  source->stored = stored_as(cache);
   source->head_dim = job.head_dim;
-  const int64_t row_bytes = job.head_dim * cache.element_bytes();
+  source->group_size = cache.codes.group_size;
+  const int64_t row_bytes = cache.row_bytes();
   const int64_t first = range.from / kBlockPositions * kBlockPositions;
   for (int64_t block = first; block < range.to; block += kBlockPositions) {
     const int64_t id = table[(start + block) / kBlockPositions];
     const int64_t offset = id * cache.block_stride + cache.offset(kv_head, 0);
+    if (cache.has_codes()) {
+      const int64_t scales = id * cache.block_stride + cache.scale_offset(kv_head, 0, 0);
+      source->key_scales[block / kBlockPositions] = cache.keys + scales;
+      source->value_scales[block / kBlockPositions] = cache.values + scales;
+    }
     for (int64_t slot = 0; slot < kBlockPositions; ++slot) {
       source->keys[block + slot] = cache.keys + offset + slot * row_bytes;
       source->values[block + slot] = cache.values + offset + slot * row_bytes;
     }
   }
   for (int64_t p = range.to; p < kSplit + kFetchAhead; ++p) source->values[p] = source->values[range.to - 1];
+}
+
+// A query's output; its values were stored rotated if they are codes.
+void finish_query(const CacheAttention& job, const Merged& merged, int64_t kv_head, int64_t query) {
+  float* out = job.args.out + job.head_offset(kv_head, query);
+  write_output(merged, job.head_dim, out);
+  if (job.args.cache.has_codes()) rotate_row(job.args.cache, out);
 }
 
 // One split for all queries of a tile (packed before).
@@ -128,7 +150,7 @@ void attend_tile(const CacheAttention& job, int64_t kv_head, const AttentionTile
     }
   }
   for (int64_t i = 0; i < tile.queries; ++i) {
-    write_output(merged_of(i), job.head_dim, job.args.out + job.head_offset(kv_head, tile.first_query + i));
+    finish_query(job, merged_of(i), kv_head, tile.first_query + i);
   }
 }
 
@@ -156,7 +178,7 @@ void merge_query(const CacheAttention& job, int64_t kv_head, int64_t query) {
     const float* slot = job.slot(kv_head, tile.first_slot + index * tile.queries + query - tile.first_query);
     merge_split(merged, slot[0], slot[1], slot + 2, job.head_dim);
   }
-  write_output(merged, job.head_dim, job.args.out + job.head_offset(kv_head, query));
+  finish_query(job, merged, kv_head, query);
 }
 
 int64_t worker_floats(int64_t head_dim) {
@@ -228,7 +250,7 @@ void attend_row(const RowAttentionArgs& args, int64_t b, int64_t kv_head, int64_
     // Positions that no row holds are left out: the others close up.
     SplitSource source;
     source.from = source.to = 0;
-    source.bf16 = false;
+    source.stored = Stored::f32;
     source.head_dim = head_dim;
     for (int64_t p = 0; p < kSplit; ++p) {
       if (keys[p] == nullptr) continue;

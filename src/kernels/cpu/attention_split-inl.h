@@ -10,29 +10,17 @@
 // reduction; values are used as they lie, lanes along d. Both are read where the cache has them.
 #pragma once
 
+#include "kernels/cpu/attention_codes-inl.h"
 #include "kernels/cpu/attention_plan.h"
+#include "kernels/cpu/attention_source-inl.h"
 #include "kernels/cpu/softcap_row-inl.h"
 #include "kernels/cpu/vector-inl.h"
 
 namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
-constexpr int64_t kSplit = kSplitPositions;
-constexpr int64_t kFetchAhead = 32;  // positions
-constexpr int64_t kKeyTile = 32;     // positions transposed at once: 16 KiB at head_dim 128
-
 // Queries that one register tile takes at most; smaller powers of two take the rest.
 constexpr int kMaxQueryTile = kLanes == 16 ? 8 : 4;
-
-// Keys and values of one kv head over one split. Entries hold for the positions [from, to), and keys are
-// readable for the whole of every key tile that these touch.
-struct SplitSource {
-  const std::byte* keys[kSplit];
-  const std::byte* values[kSplit + kFetchAhead];
-  int64_t from, to;
-  bool bf16;
-  int64_t head_dim;
-};
 
 // The queries of one tile and what a split makes of them. Memory: see tile_bytes().
 struct TileMemory {
@@ -78,88 +66,17 @@ int register_tile(int64_t left) {
 
 // ---- scores
 
-// Words {4i, 4i+1, 4i+2, 4i+3} of the four 16-byte blocks at rows i, 4 + i, 8 + i, …, one block per 128 bits.
-[[gnu::always_inline]] inline Words gather_blocks(const std::byte* const* rows, int i, int64_t offset) {
-  const auto block = [&](int k) {
-    typedef uint32_t Block __attribute__((vector_size(16)));
-    Block words;
-    std::memcpy(&words, rows[4 * k + i] + offset, 16);
-    return words;
-  };
-#if defined(__AVX512F__)
-  __m512i v = _mm512_castsi128_si512(reinterpret_cast<__m128i>(block(0)));
-  v = _mm512_inserti32x4(v, reinterpret_cast<__m128i>(block(1)), 1);
-  v = _mm512_inserti32x4(v, reinterpret_cast<__m128i>(block(2)), 2);
-  return reinterpret_cast<Words>(_mm512_inserti32x4(v, reinterpret_cast<__m128i>(block(3)), 3));
-#elif defined(__AVX2__)
-  const __m256i v = _mm256_castsi128_si256(reinterpret_cast<__m128i>(block(0)));
-  return reinterpret_cast<Words>(_mm256_inserti128_si256(v, reinterpret_cast<__m128i>(block(1)), 1));
-#else
-  return block(0);
-#endif
-}
-
-// Transposes the 4 × 4 words of each 128-bit block of four vectors.
-[[gnu::always_inline]] inline void transpose_blocks(Words v[4]) {
-#if defined(__AVX512F__)
-  const __m512i a = reinterpret_cast<__m512i>(v[0]), b = reinterpret_cast<__m512i>(v[1]);
-  const __m512i c = reinterpret_cast<__m512i>(v[2]), d = reinterpret_cast<__m512i>(v[3]);
-  const __m512i ab0 = _mm512_unpacklo_epi32(a, b), ab1 = _mm512_unpackhi_epi32(a, b);
-  const __m512i cd0 = _mm512_unpacklo_epi32(c, d), cd1 = _mm512_unpackhi_epi32(c, d);
-  v[0] = reinterpret_cast<Words>(_mm512_unpacklo_epi64(ab0, cd0));
-  v[1] = reinterpret_cast<Words>(_mm512_unpackhi_epi64(ab0, cd0));
-  v[2] = reinterpret_cast<Words>(_mm512_unpacklo_epi64(ab1, cd1));
-  v[3] = reinterpret_cast<Words>(_mm512_unpackhi_epi64(ab1, cd1));
-#elif defined(__AVX2__)
-  const __m256i a = reinterpret_cast<__m256i>(v[0]), b = reinterpret_cast<__m256i>(v[1]);
-  const __m256i c = reinterpret_cast<__m256i>(v[2]), d = reinterpret_cast<__m256i>(v[3]);
-  const __m256i ab0 = _mm256_unpacklo_epi32(a, b), ab1 = _mm256_unpackhi_epi32(a, b);
-  const __m256i cd0 = _mm256_unpacklo_epi32(c, d), cd1 = _mm256_unpackhi_epi32(c, d);
-  v[0] = reinterpret_cast<Words>(_mm256_unpacklo_epi64(ab0, cd0));
-  v[1] = reinterpret_cast<Words>(_mm256_unpackhi_epi64(ab0, cd0));
-  v[2] = reinterpret_cast<Words>(_mm256_unpacklo_epi64(ab1, cd1));
-  v[3] = reinterpret_cast<Words>(_mm256_unpackhi_epi64(ab1, cd1));
-#else
-  const Words ab0 = __builtin_shufflevector(v[0], v[1], 0, 4, 1, 5);
-  const Words ab1 = __builtin_shufflevector(v[0], v[1], 2, 6, 3, 7);
-  const Words cd0 = __builtin_shufflevector(v[2], v[3], 0, 4, 1, 5);
-  const Words cd1 = __builtin_shufflevector(v[2], v[3], 2, 6, 3, 7);
-  v[0] = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
-  v[1] = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
-  v[2] = __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
-  v[3] = __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
-#endif
-}
-
-// Expands kKeyTile keys to out[head_dim][kKeyTile], and meanwhile fetches the kKeyTile rows that are needed
-// next, a line for each that is read: the hardware's prefetchers don't see through rows read 16 bytes at a
-// time. Into the second cache: the first one is too small for them (1.3 times slower).
-template <bool kBf16>
-void transpose_keys(const std::byte* const* keys, const std::byte* const* next, int64_t head_dim,
-                    float* out) {
-  constexpr int64_t kDims = kBf16 ? 8 : 4;  // in 16 bytes
-  const int64_t row_bytes = head_dim * (16 / kDims);
-  int64_t next_row = 0, next_offset = 0;
-  for (int64_t p = 0; p < kKeyTile; p += kLanes) {
-    for (int64_t d = 0; d < head_dim; d += kDims) {
-      for (int i = 0; i < kLanes / 4 && next_row < kKeyTile; ++i) {
-        __builtin_prefetch(next[next_row] + next_offset, 0, 2);
-        next_offset += 64;
-        if (next_offset >= row_bytes) next_offset = 0, ++next_row;
-      }
-      Words v[4];
-      for (int i = 0; i < 4; ++i) v[i] = gather_blocks(keys + p, i, d * (16 / kDims));
-      transpose_blocks(v);
-      for (int i = 0; i < 4; ++i) {
-        float* to = out + (d + i * (kDims / 4)) * kKeyTile + p;
-        if constexpr (kBf16) {  // each word: two dims, the lower in the lower half
-          store(to, reinterpret_cast<Floats>(v[i] << 16));
-          store(to + kKeyTile, reinterpret_cast<Floats>(v[i] & 0xFFFF0000));
-        } else {
-          store(to, reinterpret_cast<Floats>(v[i]));
-        }
-      }
-    }
+// Transposes the keys at positions [p, p + kKeyTile) to fp32 and fetches `next`, the rows needed after them.
+void expand_keys(const SplitSource& source, int64_t p, const std::byte* const* next, float* out) {
+  switch (source.stored) {
+    case Stored::f32:
+      return transpose_keys<false>(source.keys + p, next, source.head_dim, out);
+    case Stored::bf16:
+      return transpose_keys<true>(source.keys + p, next, source.head_dim, out);
+    case Stored::codes8:
+      return transpose_codes<8>(source, p, next, out);
+    case Stored::codes4:
+      return transpose_codes<4>(source, p, next, out);
   }
 }
 
@@ -185,17 +102,44 @@ void score_keys(const float* q, const float* keys, int64_t head_dim, float scale
   }
 }
 
+// Scores straight from codes if one register tile is all the queries there are; false: not done.
+bool score_codes_of_few(const TileMemory& tile, int64_t queries, const SplitSource& source, int64_t p,
+                        const std::byte* const* next, float scale) {
+  if constexpr (kLanes < 16) return false;
+  float* scores = tile.scores + p;
+  const auto score = [&]<int kQueries>() {
+    if (source.stored == Stored::codes8)
+      score_codes<8, kQueries>(source, p, next, tile.packed, scale, scores);
+    else
+      score_codes<4, kQueries>(source, p, next, tile.packed, scale, scores);
+    return true;
+  };
+  if (source.stored != Stored::codes8 && source.stored != Stored::codes4) return false;
+  switch (queries) {
+    case 8:
+      return score.template operator()<8>();
+    case 4:
+      return score.template operator()<4>();
+    case 2:
+      return score.template operator()<2>();
+    case 1:
+      return score.template operator()<1>();
+    default:
+      return false;
+  }
+}
+
 void score_split(const TileMemory& tile, int64_t queries, const SplitSource& source, float scale) {
   const int64_t head_dim = source.head_dim;
-  const std::byte* const* first_values = source.values + source.from / kKeyTile * kKeyTile;
+  const int64_t first = source.from / kKeyTile * kKeyTile;
+  const int64_t keys_end = (source.to + kKeyTile - 1) / kKeyTile * kKeyTile;
   for (int64_t p = source.from / kKeyTile * kKeyTile; p < source.to; p += kKeyTile) {
-    const int64_t next_tile = p + kKeyTile;
-    const std::byte* const* next = next_tile < source.to ? source.keys + next_tile : first_values;
-    if (source.bf16) {
-      transpose_keys<true>(source.keys + p, next, head_dim, tile.keys);
-    } else {
-      transpose_keys<false>(source.keys + p, next, head_dim, tile.keys);
-    }
+    const int64_t ahead = p + fetch_distance(source.stored);  // after the last keys, the first values
+    const std::byte* const* next =
+        ahead < keys_end ? source.keys + ahead : source.values + first + (ahead - keys_end);
+    if (source.group_size > 0) fetch_scales(source, p);
+    if (score_codes_of_few(tile, queries, source, p, next, scale)) continue;
+    expand_keys(source, p, next, tile.keys);
     for (int64_t i = 0; i < queries;) {
       const int width = register_tile(queries - i);
       const float* q = tile.packed + i * head_dim;
@@ -230,12 +174,26 @@ void weigh_positions(float* scores, int64_t from, int64_t to, float* largest, fl
 
 // ---- values
 
-// sums[i][dim …] += Σ_p weights[i][p] · values[p][dim …] over `count` positions: kVectors vectors of dims, or
-// the 8 dims of half a vector.
-template <int kQueries, int kVectors, bool kBf16, bool kHalf = false>
-void add_values(const std::byte* const* values, int64_t count, const float* weights, int64_t head_dim,
+// Values by position of the split, and for codes the scales and biases of the key tile's positions in fp32:
+// [group][scale | bias][kKeyTile].
+struct ValueRows {
+  const std::byte* const* rows;
+  const float* scales = nullptr;
+  int64_t group_size = 0;
+
+  const float* scales_of(int64_t dim) const { return scales + dim / group_size * 2 * kKeyTile; }
+};
+
+// sums[i][dim …] += Σ_p weights[i][p] · values[p][dim …] over `count` positions from `first` on (`weights`
+// too start there): kVectors vectors of dims, or the 8 dims of half a vector.
+template <int kQueries, int kVectors, Stored kStored, bool kHalf = false>
+void add_values(const ValueRows& values, int64_t first, int64_t count, const float* weights, int64_t head_dim,
                 int64_t dim, bool fetch, float* sums) {
-  constexpr int64_t kBytes = kBf16 ? 2 : 4;
+  // Of 8 values: those of 4 bits are half a byte each.
+  constexpr int64_t kBits = kStored == Stored::f32      ? 32
+                            : kStored == Stored::bf16   ? 16
+                            : kStored == Stored::codes8 ? 8
+                                                        : 4;
   const auto load_sums = [&](int i, int j) {
     const float* from = sums + i * head_dim + dim + j * kLanes;
     if constexpr (!kHalf) return load(from);
@@ -243,15 +201,23 @@ void add_values(const std::byte* const* values, int64_t count, const float* weig
     std::memcpy(&v, from, 32);
     return v;
   };
+  const float* scales[kVectors] = {};
+  if constexpr (kBits <= 8) {
+    for (int j = 0; j < kVectors; ++j) scales[j] = values.scales_of(dim + j * kLanes) + first % kKeyTile;
+  }
+  const std::byte* const* rows = values.rows + first;
   const auto load_values = [&](int64_t p, int j) {
-    const std::byte* from = values[p] + (dim + j * kLanes) * kBytes;
-    if constexpr (kHalf) {
+    const std::byte* from = rows[p] + (dim + j * kLanes) * kBits / 8;
+    if constexpr (kBits <= 8) {
+      const Floats code = load_codes<kBits, kLanes>(rows[p], dim + j * kLanes);
+      return multiply_add(code, broadcast(scales[j][p]), broadcast(scales[j][p + kKeyTile]));
+    } else if constexpr (kHalf) {
       std::byte padded[64] = {};
-      std::memcpy(padded, from, 8 * kBytes);
-      if constexpr (kBf16) return load_bf16(padded);
+      std::memcpy(padded, from, kBits);
+      if constexpr (kStored == Stored::bf16) return load_bf16(padded);
       return load(reinterpret_cast<const float*>(padded));
     } else {
-      if constexpr (kBf16) return load_bf16(from);
+      if constexpr (kStored == Stored::bf16) return load_bf16(from);
       return load(reinterpret_cast<const float*>(from));
     }
   };
@@ -261,9 +227,9 @@ void add_values(const std::byte* const* values, int64_t count, const float* weig
   }
   for (int64_t p = 0; p < count; ++p) {
     if (fetch) {
-      constexpr int kBytesHere = kVectors * kLanes * kBytes;
-      for (int i = 0; i < kBytesHere; i += 64)
-        __builtin_prefetch(values[p + kFetchAhead] + dim * kBytes + i, 0, 2);
+      constexpr int64_t kBytesHere = kVectors * kLanes * kBits / 8;
+      for (int64_t i = 0; i < kBytesHere; i += 64)
+        __builtin_prefetch(rows[p + fetch_distance(kStored)] + dim * kBits / 8 + i, 0, 2);
     }
     Floats value[kVectors];
     for (int j = 0; j < kVectors; ++j) value[j] = load_values(p, j);
@@ -280,23 +246,22 @@ void add_values(const std::byte* const* values, int64_t count, const float* weig
 }
 
 // The positions [from, to) for one register tile of queries, all dims.
-template <int kQueries, bool kBf16>
-void add_value_rows(const std::byte* const* values, int64_t head_dim, int64_t from, int64_t to,
-                    const float* weights, bool fetch, float* sums) {
+template <int kQueries, Stored kStored>
+void add_value_rows(const ValueRows& values, int64_t head_dim, int64_t from, int64_t to, const float* weights,
+                    bool fetch, float* sums) {
   if (from >= to) return;
   constexpr int kVectors = kQueries == 8 ? 2 : kQueries == 4 && kLanes < 16 ? 2 : 4;
-  const std::byte* const* rows = values + from;
   const int64_t count = to - from;
   int64_t dim = 0;
   for (; dim + kVectors * kLanes <= head_dim; dim += kVectors * kLanes) {
-    add_values<kQueries, kVectors, kBf16>(rows, count, weights + from, head_dim, dim, fetch, sums);
+    add_values<kQueries, kVectors, kStored>(values, from, count, weights + from, head_dim, dim, fetch, sums);
   }
   for (; dim + kLanes <= head_dim; dim += kLanes) {
-    add_values<kQueries, 1, kBf16>(rows, count, weights + from, head_dim, dim, fetch, sums);
+    add_values<kQueries, 1, kStored>(values, from, count, weights + from, head_dim, dim, fetch, sums);
   }
-  if constexpr (kLanes > 8) {
+  if constexpr (kLanes > 8 && (kStored == Stored::f32 || kStored == Stored::bf16)) {
     if (dim < head_dim) {
-      add_values<kQueries, 1, kBf16, true>(rows, count, weights + from, head_dim, dim, fetch, sums);
+      add_values<kQueries, 1, kStored, true>(values, from, count, weights + from, head_dim, dim, fetch, sums);
     }
   }
 }
@@ -310,9 +275,9 @@ LocalRange intersect(LocalRange a, LocalRange b) {
 
 // One block of positions for the register tile of queries from i on: what all of them see together, what lies
 // before and after it singly.
-template <int kQueries, bool kBf16>
-void add_block(const TileMemory& tile, int64_t i, const std::byte* const* values, int64_t head_dim,
-               LocalRange block, bool fetch) {
+template <int kQueries, Stored kStored>
+void add_block(const TileMemory& tile, int64_t i, const ValueRows& values, int64_t head_dim, LocalRange block,
+               bool fetch) {
   const float* weights = tile.scores + i * kSplit;
   float* sums = tile.sums + i * head_dim;
   LocalRange common = {0, kSplit};
@@ -321,25 +286,25 @@ void add_block(const TileMemory& tile, int64_t i, const std::byte* const* values
   const auto add_singly = [&](LocalRange range) {
     for (int q = 0; q < kQueries; ++q) {
       const LocalRange seen = intersect(intersect(range, block), {tile.from[i + q], tile.to[i + q]});
-      add_value_rows<1, kBf16>(values, head_dim, seen.from, seen.to, weights + q * kSplit, false,
-                               sums + q * head_dim);
+      add_value_rows<1, kStored>(values, head_dim, seen.from, seen.to, weights + q * kSplit, false,
+                                 sums + q * head_dim);
     }
   };
   add_singly({0, common.from});
   const LocalRange shared = intersect(common, block);
-  add_value_rows<kQueries, kBf16>(values, head_dim, shared.from, shared.to, weights, fetch, sums);
+  add_value_rows<kQueries, kStored>(values, head_dim, shared.from, shared.to, weights, fetch, sums);
   add_singly({common.to, kSplit});
 }
 
-template <bool kBf16>
-void add_block_to_all(const TileMemory& tile, int64_t queries, const std::byte* const* values,
-                      int64_t head_dim, LocalRange block, bool fetch) {
+template <Stored kStored>
+void add_block_to_all(const TileMemory& tile, int64_t queries, const ValueRows& values, int64_t head_dim,
+                      LocalRange block, bool fetch) {
   for (int64_t i = 0; i < queries;) {
     const int width = register_tile(queries - i);
-    if (width == 8) add_block<8, kBf16>(tile, i, values, head_dim, block, fetch);
-    if (width == 4) add_block<4, kBf16>(tile, i, values, head_dim, block, fetch);
-    if (width == 2) add_block<2, kBf16>(tile, i, values, head_dim, block, fetch);
-    if (width == 1) add_block<1, kBf16>(tile, i, values, head_dim, block, fetch);
+    if (width == 8) add_block<8, kStored>(tile, i, values, head_dim, block, fetch);
+    if (width == 4) add_block<4, kStored>(tile, i, values, head_dim, block, fetch);
+    if (width == 2) add_block<2, kStored>(tile, i, values, head_dim, block, fetch);
+    if (width == 1) add_block<1, kStored>(tile, i, values, head_dim, block, fetch);
     i += width;
     fetch = false;
   }
@@ -351,29 +316,50 @@ void expand_values(const TileMemory& tile, const SplitSource& source, LocalRange
   float* to = tile.keys;
   for (int64_t p = block.from; p < block.to; ++p, to += source.head_dim) {
     rows[p] = reinterpret_cast<const std::byte*>(to);
-    int64_t d = 0;
-    for (; d + kLanes <= source.head_dim; d += kLanes) store(to + d, load_bf16(source.values[p] + 2 * d));
-    for (; d < source.head_dim; ++d) {
-      uint16_t bits;
-      std::memcpy(&bits, source.values[p] + 2 * d, 2);
-      const uint32_t wide = uint32_t{bits} << 16;
-      std::memcpy(to + d, &wide, 4);
-    }
+    if (source.stored == Stored::bf16) expand_bf16(source.values[p], source.head_dim, to);
+    if (source.stored == Stored::codes8) expand_codes<8>(source, p, to);
+    if (source.stored == Stored::codes4) expand_codes<4>(source, p, to);
   }
 }
 
+// The scales and biases of the values at positions [first, first + kKeyTile), in the memory that transposed
+// keys had.
+ValueRows rows_with_scales(const TileMemory& tile, const SplitSource& source, int64_t first) {
+  const std::byte* from = source.value_scales[first / kBlockPositions];
+  float* to = tile.keys;
+  for (int64_t d = 0; d < source.head_dim; d += source.group_size) {
+    for (int64_t p = 0; p < kKeyTile; p += kLanes) {
+      const GroupScales group = load_scales(from, (first + p) % kBlockPositions);
+      store(to + p, group.scale);
+      store(to + kKeyTile + p, group.bias);
+    }
+    from += kGroupScalesBytes;
+    to += 2 * kKeyTile;
+  }
+  return {source.values, tile.keys, source.group_size};
+}
+
 // Blocks of so many positions that their values stay in the nearest cache while all queries pass over them.
+// Expanding them first pays when several register tiles share it; the sums are the same bits either way.
 void add_split(const TileMemory& tile, int64_t queries, const SplitSource& source) {
   const std::byte* expanded[kSplit];
+  const bool is_narrow = queries <= kMaxQueryTile, whole_vectors = source.group_size % kLanes == 0;
   for (int64_t p = source.from / kKeyTile * kKeyTile; p < source.to; p += kKeyTile) {
     const LocalRange block = intersect({source.from, source.to}, {p, p + kKeyTile});
-    if (!source.bf16) {
-      add_block_to_all<false>(tile, queries, source.values, source.head_dim, block, true);
-    } else if (queries <= kMaxQueryTile) {
-      add_block_to_all<true>(tile, queries, source.values, source.head_dim, block, true);
-    } else {  // expanding pays when several register tiles share it
+    const auto add = [&]<Stored kStored>(const ValueRows& rows, bool fetch) {
+      add_block_to_all<kStored>(tile, queries, rows, source.head_dim, block, fetch);
+    };
+    if (source.stored == Stored::f32) {
+      add.template operator()<Stored::f32>({source.values}, true);
+    } else if (source.stored == Stored::bf16 && is_narrow) {
+      add.template operator()<Stored::bf16>({source.values}, true);
+    } else if (source.stored == Stored::codes8 && is_narrow && whole_vectors) {
+      add.template operator()<Stored::codes8>(rows_with_scales(tile, source, p), true);
+    } else if (source.stored == Stored::codes4 && is_narrow && whole_vectors) {
+      add.template operator()<Stored::codes4>(rows_with_scales(tile, source, p), true);
+    } else {
       expand_values(tile, source, block, expanded);
-      add_block_to_all<false>(tile, queries, expanded, source.head_dim, block, false);
+      add.template operator()<Stored::f32>({expanded}, false);
     }
   }
 }

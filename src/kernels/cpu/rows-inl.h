@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/cpu/geglu_row-inl.h"
+#include "kernels/cpu/kv_codes-inl.h"
 #include "kernels/cpu/norm_row-inl.h"
 #include "kernels/cpu/router.h"
 #include "kernels/cpu/rows_common.h"
@@ -143,19 +144,41 @@ void rope(const RopeArgs& args, Worker& worker) {
   }
 }
 
-// Offset in bytes, from cache.keys or cache.values, of row b's slot of one kv head.
-int64_t slot_offset(const StepInput& input, const KvLayer& cache, int64_t b, int64_t kv_head) {
+// Where a row's keys, or values, of one kv head go.
+struct CacheSlot {
+  int64_t block;  // offset in bytes from cache.keys or cache.values
+  int64_t kv_head, slot;
+};
+
+CacheSlot slot_of(const StepInput& input, const KvLayer& cache, int64_t b, int64_t kv_head) {
   const int64_t position = input.positions[b];
   const int32_t* table = block_table(input, cache, b);
-  return table[position / kBlockPositions] * cache.block_stride +
-         cache.offset(kv_head, position % kBlockPositions);
+  return {table[position / kBlockPositions] * cache.block_stride, kv_head, position % kBlockPositions};
 }
 
-void append_head(const KvLayer& cache, const float* x, std::byte* to) {
+// `side`: cache.keys or cache.values.
+void append_head(const KvLayer& cache, const float* x, std::byte* side, const CacheSlot& at) {
+  if (cache.has_codes()) return quantize_row(cache, side + at.block, at.kv_head, at.slot, x);
+  std::byte* to = side + at.block + cache.offset(at.kv_head, at.slot);
   if (cache.type == tensor::DType::f32) {
     std::memcpy(to, x, cache.head_dim * 4);
   } else {
     copy_values(x, 0, cache.head_dim, Bf16Sink{to});
+  }
+}
+
+// Rotates a key on its way into the cache.
+void append_rotated(const RopeArgs& rope, const float* angles, const KvLayer& cache, const float* x,
+                    const CacheSlot& at) {
+  std::byte* to = cache.keys + at.block + cache.offset(at.kv_head, at.slot);
+  if (cache.has_codes()) {
+    alignas(64) float rotated[kMostHeadDim];
+    rotate_head(rope, angles, x, FloatSink{rotated});
+    quantize_row(cache, cache.keys + at.block, at.kv_head, at.slot, rotated);
+  } else if (cache.type == tensor::DType::f32) {
+    rotate_head(rope, angles, x, FloatSink{reinterpret_cast<float*>(to)});
+  } else {
+    rotate_head(rope, angles, x, Bf16Sink{to});
   }
 }
 
@@ -164,9 +187,9 @@ void kv_append(const KvAppendArgs& args, Worker& worker) {
   const int64_t total = int64_t{args.input->rows} * cache.kv_heads;
   for (int64_t begin, end; worker.claim(0, total, chunk_of(2 * cache.head_dim), &begin, &end);) {
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t slot = slot_offset(*args.input, cache, item / cache.kv_heads, item % cache.kv_heads);
-      append_head(cache, args.k + item * cache.head_dim, cache.keys + slot);
-      append_head(cache, args.v + item * cache.head_dim, cache.values + slot);
+      const CacheSlot at = slot_of(*args.input, cache, item / cache.kv_heads, item % cache.kv_heads);
+      append_head(cache, args.k + item * cache.head_dim, cache.keys, at);
+      append_head(cache, args.v + item * cache.head_dim, cache.values, at);
     }
   }
 }
@@ -185,15 +208,9 @@ void rope_append(const RopeAppendArgs& args, Worker& worker) {
         continue;
       }
       const int64_t kv_head = head - heads, offset = (b * kv_heads + kv_head) * head_dim;
-      const int64_t slot = slot_offset(*args.input, cache, b, kv_head);
-      const float* angles = args.k.angles + b * args.k.rotated_dims;
-      if (cache.type == tensor::DType::f32) {
-        rotate_head(args.k, angles, args.k.x + offset,
-                    FloatSink{reinterpret_cast<float*>(cache.keys + slot)});
-      } else {
-        rotate_head(args.k, angles, args.k.x + offset, Bf16Sink{cache.keys + slot});
-      }
-      append_head(cache, args.v + offset, cache.values + slot);
+      const CacheSlot at = slot_of(*args.input, cache, b, kv_head);
+      append_rotated(args.k, args.k.angles + b * args.k.rotated_dims, cache, args.k.x + offset, at);
+      append_head(cache, args.v + offset, cache.values, at);
     }
   }
 }

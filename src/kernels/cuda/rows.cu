@@ -278,6 +278,8 @@ void add(const AddArgs& a, const CudaLaunch& l) {
 void select_rows(const SelectRowsArgs& a, const CudaLaunch& l) {
   launch(select_rows_kernel, static_cast<unsigned>(l.capacity), kThreads, 0, l.stream, a);
 }
-bool supports_attention(const AttentionArgs& a) { return a.cache.head_dim <= kMaxHeadDim; }
+bool supports_attention(const AttentionArgs& a) {
+  return a.cache.head_dim <= kMaxHeadDim && !a.cache.has_codes();
+}
 
 }  // namespace rafter::kernels::cuda

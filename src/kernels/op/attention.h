@@ -47,8 +47,8 @@ struct RowAttentionArgs {
 // positions read.
 inline Cost cost(const AttentionArgs& a, int64_t rows, int64_t visible, int64_t positions) {
   const int64_t head_dim = a.cache.head_dim;
-  return {0, positions * 2 * a.cache.kv_heads * head_dim * a.cache.element_bytes(),
-          rows * a.heads * head_dim * 8, visible * a.heads * head_dim * 4};
+  return {0, positions * 2 * a.cache.kv_heads * a.cache.position_bytes(), rows * a.heads * head_dim * 8,
+          visible * a.heads * head_dim * 4};
 }
 inline Cost cost(const RowAttentionArgs& a, int64_t rows, int64_t visible) {
   return {0, 0, rows * (2 * a.heads + 2 * a.kv_heads) * a.head_dim * 4, visible * a.heads * a.head_dim * 4};

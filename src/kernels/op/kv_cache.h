@@ -4,6 +4,15 @@
 // [kv_head][position][head_dim], keys and values apart. Position p of a sequence is slot p % 64 of block
 // block_table(…)[p / 64]. Layers that keep different positions (all of them, or a window's) are of different
 // kinds, each with blocks and tables of its own.
+//
+// Elements are fp32, bf16 or affine codes. With codes, each position's head_dim values are cut into groups of
+// group_size, and a group is quantised by itself when its row is appended; nothing is ever quantised later or
+// again. A kv head's part of a block is then
+//   codes           [position][head_dim · bits / 8 bytes]
+//   scales, biases  [group][scale | bias][position], bf16
+// 8 bits: byte d is the code of element d. 4 bits: each 4 bytes hold 8 elements, byte i element i in its low
+// and element i + 4 in its high half, so that a shift and a mask make them 8-bit codes in order of the
+// elements.
 #pragma once
 
 #include "kernels/op/step.h"
@@ -13,19 +22,63 @@ namespace rafter::kernels {
 
 inline constexpr int64_t kBlockPositions = 64;
 
+// How wide the codes of a layer are. A row is rotated before it is quantised: each run of its values, as long
+// as the largest power of two that divides head_dim, is multiplied by the Walsh-Hadamard matrix R over the
+// root of its size (strides 1, 2, 4, …: a, b → a + b, a − b; then the factor), all in fp32. That spreads the
+// few large channels that keys have over the head; nothing rotates a row back when it is read: R is
+// orthogonal and its own inverse, so q·k = Rq·Rk, and Σ w v = R Σ w Rv.
+//
+// Then each group is quantised, in fp32 (n = 2^bits − 1):
+//   lo, hi = the least and the largest value
+//   bias   = lo + 0, rounded to bf16 towards −∞
+//   scale  = max((hi − bias) / n, 2^−100), rounded to bf16 towards +∞
+//   code   = round(min((x − bias) · (1 / scale), n)), ties to even
+//   x̂      = scale · code + bias
+// so |x − x̂| ≤ scale / 2 and a few roundings of fp32: codes are made with the scale and bias that are stored.
+// (MLX makes them with unrounded ones and then stores these in bf16, which costs up to 2^−9 of the range
+// more, and moves the bias so that zero has a code, which gains nothing here.) A group with a value that is
+// not finite once rotated, or a scale that is not, decodes to NaN.
+struct KvCodes {
+  int32_t bits = 0;        // 8 or 4; 0: no codes
+  int32_t group_size = 0;  // values, a multiple of 8 that divides head_dim
+
+  bool operator==(const KvCodes&) const = default;
+};
+
+inline constexpr float kSmallestKvScale = 0x1p-100f;  // its inverse is finite
+
 struct KvLayer {
   std::byte* keys = nullptr;                 // of block 0
   std::byte* values = nullptr;               // of block 0
   int64_t block_stride = 0;                  // bytes from one block to the next, the same for keys and values
-  tensor::DType type = tensor::DType::bf16;  // bf16 or f32
+  tensor::DType type = tensor::DType::bf16;  // bf16 or f32; means nothing with codes
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
   int32_t kind = 0;  // whose block tables it reads
+  KvCodes codes = {};
 
-  int64_t element_bytes() const { return tensor::dtype_bytes(type); }
+  // Always inline, as far as kernels call them: see Worker::claim.
+  [[gnu::always_inline]] bool has_codes() const { return codes.bits != 0; }
+  [[gnu::always_inline]] int64_t groups() const { return has_codes() ? head_dim / codes.group_size : 0; }
+  // Values that are rotated together: the largest power of two that divides a head.
+  [[gnu::always_inline]] int64_t rotated_run() const { return head_dim & -head_dim; }
+  // Bytes of one position's elements or codes, for one kv head.
+  [[gnu::always_inline]] int64_t row_bytes() const {
+    return has_codes() ? head_dim * codes.bits / 8 : head_dim * (type == tensor::DType::f32 ? 4 : 2);
+  }
+  // Bytes that a position's keys take, or its values, for one kv head: scales and biases included.
+  [[gnu::always_inline]] int64_t position_bytes() const { return row_bytes() + groups() * 4; }
+  // Of a block, for one kv head.
+  [[gnu::always_inline]] int64_t head_bytes() const { return kBlockPositions * position_bytes(); }
+  // Of a block.
+  int64_t side_bytes() const { return kv_heads * head_bytes(); }
   // Offset of [kv_head][slot][0] inside a block, in bytes.
-  int64_t offset(int64_t kv_head, int64_t slot) const {
-    return (kv_head * kBlockPositions + slot) * head_dim * element_bytes();
+  [[gnu::always_inline]] int64_t offset(int64_t kv_head, int64_t slot) const {
+    return kv_head * head_bytes() + slot * row_bytes();
+  }
+  // Offset of the scale of [kv_head][slot][group]; its bias is kBlockPositions · 2 bytes further on.
+  [[gnu::always_inline]] int64_t scale_offset(int64_t kv_head, int64_t slot, int64_t group) const {
+    return kv_head * head_bytes() + kBlockPositions * row_bytes() + (group * 2 * kBlockPositions + slot) * 2;
   }
 };
 
@@ -36,7 +89,8 @@ struct KvLayer {
          input.sequences[b] * input.block_table_stride;
 }
 
-// Appends each row's key and value at its position. Rounds to the cache's type (nearest, ties to even).
+// Appends each row's key and value at its position. Rounds to the cache's type (nearest, ties to even) or
+// quantises: every back end stores the same bytes.
 struct KvAppendArgs {
   const StepInput* input = nullptr;
   KvLayer cache;
@@ -45,8 +99,8 @@ struct KvAppendArgs {
 };
 
 inline Cost cost(const KvAppendArgs& a, int64_t rows) {
-  const int64_t elements = rows * 2 * a.cache.kv_heads * a.cache.head_dim;
-  return {0, elements * a.cache.element_bytes(), elements * 4, 0};
+  const int64_t heads = rows * 2 * a.cache.kv_heads;
+  return {0, heads * a.cache.position_bytes(), heads * a.cache.head_dim * 4, 0};
 }
 
 }  // namespace rafter::kernels

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/ref/bodies.h"
+#include "kernels/ref/kv_codes.h"
 
 namespace rafter::kernels::reference {
 namespace {
@@ -47,8 +48,10 @@ void attend_row(const Heads& shape, double scale, double softcap, int64_t count,
   }
 }
 
-// One cached vector, expanded to fp32.
-void load_cached(const KvLayer& cache, const std::byte* address, float* out) {
+// One cached vector, expanded to fp32. `side`: the keys or the values of its block.
+void load_cached(const KvLayer& cache, const std::byte* side, int64_t kv_head, int64_t slot, float* out) {
+  if (cache.has_codes()) return dequantize_row(cache, side, kv_head, slot, out);
+  const std::byte* address = side + cache.offset(kv_head, slot);
   for (int64_t d = 0; d < cache.head_dim; ++d) {
     out[d] = cache.type == tensor::DType::f32
                  ? tensor::load_unaligned<float>(address + 4 * d)
@@ -70,7 +73,7 @@ void attention(const AttentionArgs& args, Worker& worker) {
     const auto read = [&](const std::byte* plane, int64_t i, int64_t kv_head) {
       const int64_t position = from + i;
       const int64_t block = table[position / kBlockPositions] * cache.block_stride;
-      load_cached(cache, plane + block + cache.offset(kv_head, position % kBlockPositions), expanded.data());
+      load_cached(cache, plane + block, kv_head, position % kBlockPositions, expanded.data());
       return expanded.data();
     };
     const int64_t row_offset = b * shape.heads * shape.head_dim;

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "kernels/ref/bodies.h"
+#include "kernels/ref/kv_codes.h"
 #include "tensor/codec.h"
 
 namespace rafter::kernels::reference {
@@ -72,7 +73,9 @@ void kv_append(const KvAppendArgs& args, Worker& worker) {
   const StepInput& input = *args.input;
   const KvLayer& cache = args.cache;
   const int64_t width = int64_t{cache.kv_heads} * cache.head_dim;
-  const auto store = [&](std::byte* to, const float* from) {
+  const auto store = [&](std::byte* side, int64_t h, int64_t slot, const float* from) {
+    if (cache.has_codes()) return quantize_row(cache, side, h, slot, from);
+    std::byte* to = side + cache.offset(h, slot);
     for (int64_t i = 0; i < cache.head_dim; ++i) {
       if (cache.type == tensor::DType::f32) {
         std::memcpy(to + 4 * i, from + i, 4);
@@ -87,9 +90,9 @@ void kv_append(const KvAppendArgs& args, Worker& worker) {
     const int32_t* table = block_table(input, cache, b);
     const int64_t block = table[position / kBlockPositions] * cache.block_stride;
     for (int64_t h = 0; h < cache.kv_heads; ++h) {
-      const int64_t offset = block + cache.offset(h, position % kBlockPositions);
-      store(cache.keys + offset, args.k + b * width + h * cache.head_dim);
-      store(cache.values + offset, args.v + b * width + h * cache.head_dim);
+      const int64_t slot = position % kBlockPositions, offset = b * width + h * cache.head_dim;
+      store(cache.keys + block, h, slot, args.k + offset);
+      store(cache.values + block, h, slot, args.v + offset);
     }
   }
 }
