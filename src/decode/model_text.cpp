@@ -78,16 +78,32 @@ base::Result<std::string> ModelText::render_chat(const std::vector<ChatMessage>&
   return std::move(rendered.text);
 }
 
+std::string_view ModelText::template_source() const {
+  return sources_.chat_template ? std::string_view(*sources_.chat_template) : std::string_view();
+}
+
+base::Status ModelText::replace_template(std::string source, std::string where) {
+  RAFTER_ASSIGN(text::ChatTemplate parsed, text::ChatTemplate::parse(source, where));
+  sources_.chat_template = std::move(source);
+  sources_.template_file = std::move(where);
+  template_ = std::move(parsed);
+  return {};
+}
+
 base::Result<std::string> ModelText::render_variables(std::string_view variables_json) const {
+  RAFTER_ASSIGN(text::Rendered rendered, render_variables_marked(variables_json));
+  return std::move(rendered.text);
+}
+
+base::Result<text::Rendered> ModelText::render_variables_marked(std::string_view variables_json) const {
   if (!template_.ok()) return template_.error();
   RAFTER_ASSIGN(const text::Value given, text::parse_json_value(variables_json));
-  if (!given.is(text::jinja::Kind::dict)) return template_->render_json(variables_json);  // the error
+  if (!given.is(text::jinja::Kind::dict)) return template_->render_json_marked(variables_json);  // the error
   std::vector<std::pair<std::string, text::Value>> variables;
   for (const auto& [name, text] : sources_.special_tokens)
     variables.emplace_back(name, text::Value::string(text, text::Origin::trusted));
   for (const auto& entry : given.as_dict().entries()) variables.emplace_back(entry.key.text(), entry.value);
-  RAFTER_ASSIGN(text::Rendered rendered, template_->render(text::Value::dict(variables)));
-  return std::move(rendered.text);
+  return template_->render(text::Value::dict(variables));
 }
 
 base::Result<std::vector<int32_t>> ModelText::chat_prompt(const std::vector<ChatMessage>& messages) const {

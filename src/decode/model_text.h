@@ -2,6 +2,7 @@
 // place where messages become prompt tokens.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,12 @@ class ModelText {
   const std::vector<int32_t>& end_tokens() const { return sources_.end_tokens; }
   const GenerationDefaults& defaults() const { return sources_.defaults; }
   bool has_chat_template() const { return template_.ok(); }
+  // The chat template's Jinja source; empty without one.
+  std::string_view template_source() const;
+  // Uses another template from now on. Errors: as ChatTemplate::parse.
+  base::Status replace_template(std::string source, std::string where);
+  // "bos_token" → "<s>", as templates see them.
+  const std::map<std::string, std::string>& special_tokens() const { return sources_.special_tokens; }
 
   // Sampling as the checkpoint recommends it.
   SamplingParams default_sampling() const;
@@ -42,6 +49,8 @@ class ModelText {
   // text. The checkpoint's special tokens (bos_token, …) are there unless the object has them. Errors: as
   // render_chat.
   base::Result<std::string> render_variables(std::string_view variables_json) const;
+  // The same, with the ranges that came from inputs, for encode_rendered.
+  base::Result<text::Rendered> render_variables_marked(std::string_view variables_json) const;
 
   // render_chat's text as tokens. Nothing is added around: the template has the special tokens as text.
   // Special tokens that a message spells out stay text and do not become control tokens.
