@@ -262,6 +262,17 @@ decode::SamplingParams sampling_params(const SamplingFields& request, const Samp
   return params;
 }
 
+void build_prompt_aside(Front& front, Ask ask, std::shared_ptr<HttpExchange> exchange,
+                        std::function<void(HttpExchange&, base::Result<BuiltPrompt>)> use) {
+  front.loop().run_aside(
+      [&front, ask = std::move(ask), exchange = std::move(exchange), use = std::move(use)]() mutable {
+        auto prompt = std::make_shared<base::Result<BuiltPrompt>>(build_prompt(front.prompts(), ask));
+        front.loop().post([exchange = std::move(exchange), use = std::move(use), prompt] {
+          if (!exchange->closed()) use(*exchange, std::move(*prompt));
+        });
+      });
+}
+
 void start_generation(Front& front, Ask ask, std::unique_ptr<Reply> reply,
                       std::shared_ptr<HttpExchange> exchange, std::function<void(const Answer&)> on_answer) {
   std::make_shared<GenerationTask>(front, std::move(ask), std::move(reply), std::move(exchange),

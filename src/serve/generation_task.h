@@ -17,6 +17,10 @@ void start_generation(Front& front, Ask ask, std::unique_ptr<Reply> reply,
                       std::shared_ptr<HttpExchange> exchange,
                       std::function<void(const Answer&)> on_answer = {});
 
+// The prompt alone, built aside; `use` runs on the loop unless the client has left.
+void build_prompt_aside(Front& front, Ask ask, std::shared_ptr<HttpExchange> exchange,
+                        std::function<void(HttpExchange&, base::Result<BuiltPrompt>)> use);
+
 // What the request, the server's flags and the model say, in this order.
 decode::SamplingParams sampling_params(const SamplingFields& request, const SamplingFields& server,
                                        const decode::ModelText& text, bool thinking_off);

@@ -7,8 +7,13 @@ namespace rafter::serve::handlers {
 
 // OpenAI
 void chat_completions(Front& front, RoutedRequest request, Exchange exchange);
+void completions(Front& front, RoutedRequest request, Exchange exchange);
 void models(Front& front, RoutedRequest request, Exchange exchange);
 void model(Front& front, RoutedRequest request, Exchange exchange);
+
+// Anthropic
+void messages(Front& front, RoutedRequest request, Exchange exchange);
+void count_message_tokens(Front& front, RoutedRequest request, Exchange exchange);
 
 // The server itself
 void index(Front& front, RoutedRequest request, Exchange exchange);

@@ -2,6 +2,7 @@
 #include "serve/generation_task.h"
 #include "serve/handlers.h"
 #include "serve/proto/openai_chat.h"
+#include "serve/proto/openai_completions.h"
 #include "serve/proto/openai_models.h"
 
 namespace rafter::serve::handlers {
@@ -26,6 +27,15 @@ void chat_completions(Front& front, RoutedRequest request, Exchange exchange) {
   auto chat = parse_chat(*body);
   if (!chat.ok()) return respond_error(*exchange, api_error(chat.error()));
   start_generation(front, std::move(chat->ask), chat_reply(chat->options), std::move(exchange));
+}
+
+void completions(Front& front, RoutedRequest request, Exchange exchange) {
+  const auto body = parse_body(request.http.body);
+  if (!body.ok()) return respond_error(*exchange, api_error(body.error()));
+  auto completion = parse_completion(*body);
+  if (!completion.ok()) return respond_error(*exchange, api_error(completion.error()));
+  start_generation(front, std::move(completion->ask), completion_reply(completion->options),
+                   std::move(exchange));
 }
 
 void models(Front& front, RoutedRequest, Exchange exchange) {

@@ -138,7 +138,37 @@ std::vector<int64_t> PromptBuilder::boundaries_of(const Conversation& conversati
   return boundaries;
 }
 
+// The text in front, the text behind, and then what belongs in between, by the marks that the model was
+// trained with.
+base::Result<BuiltPrompt> PromptBuilder::build_infill(const RawPrompt& prompt) const {
+  static constexpr const char* kMarks[][3] = {{"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},
+                                              {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
+                                              {"<|fim_begin|>", "<|fim_hole|>", "<|fim_end|>"},
+                                              {"▁<PRE>", "▁<SUF>", "▁<MID>"}};
+  const text::Tokenizer& tokenizer = text_.tokenizer();
+  for (const auto& marks : kMarks) {
+    const auto before = tokenizer.token_id(marks[0]), behind = tokenizer.token_id(marks[1]),
+               middle = tokenizer.token_id(marks[2]);
+    if (!before || !behind || !middle) continue;
+    BuiltPrompt built;
+    built.tokens = tokenizer.prefix();
+    const std::pair<int32_t, const std::string*> parts[] = {{*before, &std::get<std::string>(prompt.text)},
+                                                            {*behind, &prompt.suffix}};
+    for (const auto& [mark, text] : parts) {
+      built.tokens.push_back(mark);
+      RAFTER_ASSIGN(const auto ids,
+                    tokenizer.encode(*text, /*add_special=*/false, text::SpecialTokens::as_text));
+      built.tokens.insert(built.tokens.end(), ids.begin(), ids.end());
+    }
+    built.tokens.push_back(*middle);
+    return built;
+  }
+  return base::Error{base::ErrorCode::unsupported, "the model has no marks to fill in between two texts",
+                     "suffix", ""};
+}
+
 base::Result<BuiltPrompt> PromptBuilder::build(const RawPrompt& prompt) const {
+  if (prompt.is_infill) return build_infill(prompt);
   BuiltPrompt built;
   if (const auto* tokens = std::get_if<std::vector<int32_t>>(&prompt.text)) {
     for (const int32_t id : *tokens) {

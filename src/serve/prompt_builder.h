@@ -38,6 +38,7 @@ class PromptBuilder {
 
  private:
   Json variables_of(const Conversation& conversation, const Json& messages) const;
+  base::Result<BuiltPrompt> build_infill(const RawPrompt& prompt) const;
   // Adds what the answer must begin with.
   base::Status add_opening(const Conversation& conversation, BuiltPrompt& prompt) const;
   std::vector<int64_t> boundaries_of(const Conversation& conversation, const BuiltPrompt& prompt) const;

@@ -18,6 +18,12 @@ std::span<const Route> routes() {
        "ChatCompletion", true, true},
       {"POST", "/chat/completions", handlers::chat_completions, "The same.", "ChatRequest", "ChatCompletion",
        true, true},
+      {"POST", "/v1/completions", handlers::completions, "Text to continue.", "CompletionRequest",
+       "Completion", true, true},
+      {"POST", "/v1/messages", handlers::messages, "Anthropic messages.", "MessagesRequest", "Message", true,
+       true},
+      {"POST", "/v1/messages/count_tokens", handlers::count_message_tokens, "The prompt's length.",
+       "CountRequest", "TokenCount"},
   };
   return kRoutes;
 }

@@ -19,15 +19,15 @@ namespace rafter::testing {
 
 // How one request goes.
 struct FakeAnswer {
-  std::string text;                           // generated, as the tokenizer cuts it
-  std::chrono::milliseconds before_first{0};  // after the prompt's progress was told
-  std::chrono::milliseconds between{0};       // tokens
-  int64_t queued_before = 0;                  // told first
-  int64_t cached = 0;                         // prompt tokens "found"
-  std::optional<base::Error> refused;         // instead of anything
-  std::optional<base::Error> fails_at_end;    // after the text
-  bool silent = false;                        // tells no progress
-  bool endless = false;                       // the text again and again
+  std::string text = {};                         // generated, as the tokenizer cuts it
+  std::chrono::milliseconds before_first{0};     // after the prompt's progress was told
+  std::chrono::milliseconds between{0};          // tokens
+  int64_t queued_before = 0;                     // told first
+  int64_t cached = 0;                            // prompt tokens "found"
+  std::optional<base::Error> refused = {};       // instead of anything
+  std::optional<base::Error> fails_at_end = {};  // after the text
+  bool silent = false;                           // tells no progress
+  bool endless = false;                          // the text again and again
 };
 
 class FakeService : public serve::ModelService {
@@ -39,14 +39,14 @@ class FakeService : public serve::ModelService {
   std::function<FakeAnswer(const serve::CompletionRequest&)> script;
 
   serve::ServiceState now = serve::ServiceState::ready;
-  std::string reason;
+  std::string down_reason;
   std::optional<serve::ModelFacts> known_facts;
   serve::ServiceStats figures;
   std::vector<serve::CompletionRequest> requests;  // all, in order
   int cancels = 0;                                 // that hit a live request
 
   serve::ServiceState state() const override { return now; }
-  std::string state_reason() const override { return reason; }
+  std::string state_reason() const override { return down_reason; }
   const std::optional<serve::ModelFacts>& facts() const override { return known_facts; }
   const serve::ServiceStats& stats() const override { return figures; }
   uint64_t submit(serve::CompletionRequest request, serve::CompletionListener listener) override;
