@@ -309,7 +309,7 @@ TEST(ChatWire, FieldsAreCheckedByTypeAndRange) {
                {{{"n", 2}}, "n must be 1"},
                {{{"stop", 5}}, "stop must be a string or an array of strings"},
                {{{"logit_bias", {{"x", 1}}}}, "logit_bias must be a dict of int to float"},
-               {{{"logit_bias", {{"99999999", 1}}}}, "logit"},
+               {{{"logit_bias", {{"99999999", 1}}}}, "outside the vocabulary"},
                {{{"tools", 5}}, "tools must be of type array"},
                {{{"response_format", {{"type", "xml"}}}}, "response_format must be of type"},
                {{{"messages", Json::array()}}, "messages required"},
