@@ -36,7 +36,7 @@ AnswerCollector::AnswerCollector(AnswerPlan plan, text::StopMatcher matcher, con
 std::vector<Event> AnswerCollector::push(const decode::TokenEvent& event) {
   if (complete_) return {};
   if (event.token) {
-    ++tokens_;
+    ids_.push_back(*event.token);
     if (parser_ && parser_->is_reasoning()) ++reasoning_tokens_;
     if (event.logprob) {
       TokenRecord record{choice_of(tokenizer_, *event.token, *event.logprob), {}};
@@ -137,9 +137,7 @@ std::span<const TokenRecord> AnswerCollector::take_records() {
 Answer AnswerCollector::answer(const decode::GenerationResult& result) const {
   Answer answer = answer_;
   if (is_calling_ && !answer.calls.empty()) answer.calls.pop_back();  // cut in the middle
-  answer.ids = result.tokens;
-  if (complete_ && static_cast<int64_t>(answer.ids.size()) > tokens_)
-    answer.ids.resize(static_cast<size_t>(tokens_));
+  answer.ids = complete_ ? ids_ : result.tokens;  // what came after the end does not count
   if (!answer.stop_string) answer.stop_string = result.stop_string;
   answer.ending = result.reason == decode::FinishReason::length && !complete_ ? Ending::length : Ending::stop;
   if (!answer.calls.empty()) answer.ending = Ending::tool_calls;

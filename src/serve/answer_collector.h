@@ -53,8 +53,9 @@ class AnswerCollector {
   text::StopMatcher fresh_matcher_, matcher_;
   text::Tokenizer tokenizer_;
   Answer answer_;
+  std::vector<int32_t> ids_;
   size_t records_taken_ = 0;
-  int64_t tokens_ = 0, reasoning_tokens_ = 0;
+  int64_t reasoning_tokens_ = 0;
   bool complete_ = false, opened_ = false, is_calling_ = false;
 };
 

@@ -42,6 +42,17 @@ int64_t Front::context() const {
   return facts ? facts->context_limit : 0;
 }
 
+ModelCard model_card(const Front& front) {
+  const auto& facts = front.service().facts();
+  return {.id = front.options().model_id,
+          .created = front.started_at(),
+          .context = front.context(),
+          .trained_context = front.options().trained_context,
+          .reasoning = front.format().reasoning != nullptr,
+          .tools = std::string_view(front.format().family_name()) != "none",
+          .embeddings = facts && facts->is_embedder};
+}
+
 int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();

@@ -13,6 +13,7 @@
 #include "serve/model_service.h"
 #include "serve/prompt_builder.h"
 #include "serve/proto/api_error.h"
+#include "serve/proto/openai_models.h"
 #include "serve/proto/reply.h"
 #include "serve/proto/response_store.h"
 
@@ -74,6 +75,9 @@ class Front {
   ResponseStore responses_;
   int64_t started_at_;
 };
+
+// The served model as /v1/models describes it.
+ModelCard model_card(const Front& front);
 
 int64_t unix_seconds();
 std::string random_hex(size_t digits);

@@ -20,19 +20,15 @@ WireServer::WireServer(WireOptions options) {
   auto text = decode::ModelText::from_checkpoint(checkpoint).value();
   service_ = std::make_unique<FakeService>(loop_, text.tokenizer());
   if (options.front.model_id.empty()) options.front.model_id = "fake-model";
-  front_ = serve::Front::create(loop_, *service_, std::move(text), options.front).value();
-  router_ = std::make_unique<serve::Router>(*front_, options.access);
   serve::HttpOptions http{.host = "127.0.0.1", .port = 0, .limits = options.limits};
-  server_ = serve::HttpServer::listen(loop_, http,
-                                      [this](const serve::HttpRequest& request, serve::Exchange exchange) {
-                                        router_->handle(request, std::move(exchange));
-                                      })
-                .value();
+  server_ =
+      serve::FrontServer::start(loop_, *service_, std::move(text), {http, options.access, options.front})
+          .value();
   thread_ = std::thread([this] { loop_.run_blocking(); });
 }
 
 WireServer::~WireServer() {
-  on_loop([&](FakeService&) { server_->close_all(); });
+  on_loop([&](FakeService&) { server_->http().close_all(); });
   loop_.stop();
   thread_.join();
 }
@@ -68,12 +64,12 @@ int64_t WireServer::live() {
 
 size_t WireServer::connections() {
   size_t count = 0;
-  on_loop([&](FakeService&) { count = server_->connections(); });
+  on_loop([&](FakeService&) { count = server_->http().connections(); });
   return count;
 }
 
 void WireServer::drain(std::function<void()> done) {
-  on_loop([&](FakeService&) { server_->drain(std::move(done)); });
+  on_loop([&](FakeService&) { server_->shut_down(std::chrono::seconds(5), std::move(done)); });
 }
 
 bool WireServer::idle() {

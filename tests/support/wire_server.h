@@ -9,8 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "serve/http_server.h"
-#include "serve/routes.h"
+#include "serve/front_server.h"
 #include "tests/support/fake_service.h"
 #include "tests/support/temp_folder.h"
 
@@ -44,15 +43,13 @@ class WireServer {
   // Waits until no request is live; false after five seconds.
   bool idle();
 
-  const decode::ModelText& text() const { return front_->text(); }
+  const decode::ModelText& text() const { return server_->front().text(); }
 
  private:
   TempFolder folder_;
   serve::EventLoop loop_;
   std::unique_ptr<FakeService> service_;
-  std::unique_ptr<serve::Front> front_;
-  std::unique_ptr<serve::Router> router_;
-  std::unique_ptr<serve::HttpServer> server_;
+  std::unique_ptr<serve::FrontServer> server_;
   std::thread thread_;
 };
 
