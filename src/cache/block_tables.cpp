@@ -75,6 +75,42 @@ int64_t BlockTables::blocks_needed(int32_t sequence, int64_t count) const {
   return std::max<int64_t>(needed, 0);
 }
 
+int64_t BlockTables::blocks_held(std::span<const int32_t> sequences) const {
+  std::vector<bool> seen(static_cast<size_t>(store_->capacity()));
+  int64_t count = 0;
+  for (const int32_t sequence : sequences) {
+    for (int64_t block = span(sequence).first; block < blocks_for(length(sequence)); ++block) {
+      const auto id = static_cast<size_t>(row(sequence)[block]);
+      count += !seen[id];
+      seen[id] = true;
+    }
+  }
+  return count;
+}
+
+int64_t BlockTables::blocks_when_grown(std::span<const Growth> sequences, int64_t rows) const {
+  std::vector<bool> seen(static_cast<size_t>(store_->capacity()));
+  int64_t count = 0;
+  for (const Growth& growth : sequences) {
+    const int64_t most = blocks_of_sequence(shape_.window, growth.positions, rows);
+    if (growth.sequence < 0 || growth.held == 0) {
+      count += most;
+      continue;
+    }
+    // What it holds now it may share; the rest it needs for itself, a copy of a shared tail included.
+    const int64_t first = std::max(span(growth.sequence).first, first_needed(growth.held));
+    int64_t held = 0;
+    for (int64_t block = first; block < blocks_for(growth.held); ++block, ++held) {
+      const auto id = static_cast<size_t>(row(growth.sequence)[block]);
+      count += !seen[id];
+      seen[id] = true;
+    }
+    const bool copies_tail = growth.held % kBlockPositions != 0;
+    count += std::max<int64_t>(0, most - held) + (copies_tail && shape_.window == 0);
+  }
+  return count;
+}
+
 base::Status BlockTables::extend(int32_t sequence, int64_t count) {
   RAFTER_CHECK(exists(sequence), "sequence {}", sequence);
   if (count == 0) return {};

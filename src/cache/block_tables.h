@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -51,6 +52,16 @@ class BlockTables {
 
   // Free blocks that extend() would take (a copied shared tail included), less those that it gives back.
   int64_t blocks_needed(int32_t sequence, int64_t count) const;
+  // Blocks that these sequences hold, each counted once.
+  int64_t blocks_held(std::span<const int32_t> sequences) const;
+  // A sequence of `positions`, the first `held` of them those of `sequence`; −1 and none for a new one.
+  struct Growth {
+    int32_t sequence = -1;
+    int64_t held = 0;
+    int64_t positions = 0;
+  };
+  // Blocks that all of these may hold, shared ones counted once, when they grow by `rows` at a time.
+  int64_t blocks_when_grown(std::span<const Growth> sequences, int64_t rows) const;
   // Blocks that one sequence of `positions` may hold when it grows by `rows` at a time.
   static int64_t blocks_of_sequence(int64_t window, int64_t positions, int64_t rows);
 

@@ -149,6 +149,30 @@ bool KvCache::take_snapshot(int32_t sequence) {
                      [&](const Kind& kind) { return kind.tables->take_snapshot(sequence); });
 }
 
+bool KvCache::has_room(std::span<const std::pair<int32_t, int64_t>> growth) const {
+  return std::all_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
+    int64_t needed = 0;
+    for (const auto& [sequence, count] : growth) needed += kind.tables->blocks_needed(sequence, count);
+    return needed <= kind.store->free_blocks();
+  });
+}
+
+bool KvCache::can_hold(std::span<const Growth> sequences) const {
+  return std::all_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
+    return kind.tables->blocks_when_grown(sequences, options_.rows_per_step) <= kind.store->capacity();
+  });
+}
+
+int64_t KvCache::bytes_held(std::span<const int32_t> sequences) const {
+  int64_t total = 0;
+  for (const Kind& kind : kinds_) total += kind.tables->blocks_held(sequences) * kind.block_bytes;
+  return total;
+}
+
+bool KvCache::has_windows() const {
+  return std::any_of(kinds_.begin(), kinds_.end(), [](const Kind& kind) { return kind.window > 0; });
+}
+
 bool KvCache::fits(int64_t positions) const {
   return std::all_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
     return BlockTables::blocks_of_sequence(kind.window, positions, options_.rows_per_step) <=

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "cache/block_tables.h"
@@ -45,6 +47,16 @@ class KvCache {
   void truncate(int32_t sequence, int64_t length);
   base::Result<int32_t> fork(int32_t sequence, int64_t length);
   bool take_snapshot(int32_t sequence);
+
+  // Whether extend() finds the blocks for all of these (sequence, count) without a snapshot giving way.
+  bool has_room(std::span<const std::pair<int32_t, int64_t>> growth) const;
+  // A sequence of `positions`, the first `held` of them those of `sequence`; −1 and none for a new one.
+  using Growth = BlockTables::Growth;
+  // Whether these fit together once every other sequence and all snapshots were gone.
+  bool can_hold(std::span<const Growth> sequences) const;
+  // Bytes of the blocks that these sequences hold, each counted once.
+  int64_t bytes_held(std::span<const int32_t> sequences) const;
+  bool has_windows() const;
 
   // Whether a sequence of `positions` fits when no other is there.
   bool fits(int64_t positions) const;

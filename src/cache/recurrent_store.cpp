@@ -193,6 +193,19 @@ bool RecurrentStore::take_snapshot(int32_t sequence) {
   return true;
 }
 
+int64_t RecurrentStore::snapshot_bytes_held(std::span<const int32_t> sequences) const {
+  std::vector<const Snapshot*> held;
+  for (const int32_t sequence : sequences) {
+    for (const SnapshotRef& snapshot : holders_[static_cast<size_t>(sequence)])
+      held.push_back(snapshot.get());
+  }
+  std::sort(held.begin(), held.end());
+  held.erase(std::unique(held.begin(), held.end()), held.end());
+  int64_t bytes = 0;
+  for (const Snapshot* snapshot : held) bytes += snapshot->bytes();
+  return bytes;
+}
+
 bool RecurrentStore::make_room(int64_t bytes) {
   if (bytes > snapshot_limit_) return false;
   while (snapshot_bytes_ + bytes > snapshot_limit_) {

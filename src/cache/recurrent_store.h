@@ -13,6 +13,7 @@
 
 #include <list>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -55,6 +56,8 @@ class RecurrentStore {
   // Retains the state at the sequence's length, so that it stays a re-entry position. Snapshots that were
   // used least recently give way; false if the budget holds none.
   bool take_snapshot(int32_t sequence);
+  // Of the snapshots that these sequences hold, each counted once.
+  int64_t snapshot_bytes_held(std::span<const int32_t> sequences) const;
   int64_t snapshot_bytes_in_use() const { return snapshot_bytes_; }
   int64_t snapshot_count() const { return static_cast<int64_t>(recent_.size()); }
 

@@ -152,7 +152,7 @@ base::Status run(ChatFlags flags) {
   settings.cancelled = &interrupt.flag();
   RAFTER_TRY(model.text.render_chat(
       {{"user", "Hello"}}));  // a missing template is better found before the first question
-  ChatSession session(*model.loop, model.text, std::move(settings), flags.system);
+  ChatSession session(*model.lane, model.text, std::move(settings), flags.system);
   const auto reader = make_line_reader(interrupt, history_file());
   if (stdin_is_terminal() && stdout_is_terminal()) {
     write_stdout(fmt::format("{} ({}). /help lists commands.\n", model.name, model.engine->executor_name()));

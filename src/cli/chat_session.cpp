@@ -2,9 +2,9 @@
 
 namespace rafter::cli {
 
-ChatSession::ChatSession(decode::GenerationLoop& loop, const decode::ModelText& text,
+ChatSession::ChatSession(sched::Scheduler& lane, const decode::ModelText& text,
                          decode::GenerationRequest settings, std::string system)
-    : loop_(loop), text_(text), settings_(std::move(settings)), system_(std::move(system)) {
+    : lane_(lane), text_(text), settings_(std::move(settings)), system_(std::move(system)) {
   clear();
 }
 
@@ -24,10 +24,9 @@ base::Result<decode::GenerationResult> ChatSession::ask_blocking(
   messages.push_back({"user", question});
   decode::GenerationRequest request = settings_;
   RAFTER_ASSIGN(request.prompt, text_.chat_prompt(messages));
-  request.kept = &kept_;
   RAFTER_ASSIGN(decode::GenerationResult result,
-                decode::generate_blocking(loop_, std::move(request),
-                                          [&](const decode::TokenEvent& event) { on_text(event.text); }));
+                sched::generate_blocking(lane_, std::move(request),
+                                         [&](const decode::TokenEvent& event) { on_text(event.text); }));
   messages.push_back({"assistant", result.text});
   messages_ = std::move(messages);
   count(result);

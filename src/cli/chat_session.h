@@ -1,19 +1,20 @@
-// A conversation with one model: messages, the sequence that holds them, and what the turns cost.
+// A conversation with one model: its messages, and what the turns cost. The lane keeps what was computed of
+// it.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "decode/generation_loop.h"
 #include "decode/model_text.h"
+#include "sched/scheduler.h"
 
 namespace rafter::cli {
 
 class ChatSession {
  public:
-  // `loop` and `text` must outlive the session. `settings`: a request without a prompt, used for every turn.
-  ChatSession(decode::GenerationLoop& loop, const decode::ModelText& text, decode::GenerationRequest settings,
+  // `lane` and `text` must outlive the session. `settings`: a request without a prompt, used for every turn.
+  ChatSession(sched::Scheduler& lane, const decode::ModelText& text, decode::GenerationRequest settings,
               std::string system);
 
   // Asks and waits for the answer, which goes to on_text as it comes. A turn that was cancelled is kept with
@@ -36,17 +37,16 @@ class ChatSession {
   const Totals& totals() const { return totals_; }
   // Of the last turn; nothing before the first.
   const std::optional<decode::GenerationResult>& last() const { return last_; }
-  int64_t positions_held() const { return static_cast<int64_t>(kept_.tokens.size()); }
+  int64_t positions_held() const { return lane_.prefixes().kept_tokens(); }
 
  private:
   void count(const decode::GenerationResult& result);
 
-  decode::GenerationLoop& loop_;
+  sched::Scheduler& lane_;
   const decode::ModelText& text_;
   decode::GenerationRequest settings_;
   std::string system_;
   std::vector<decode::ChatMessage> messages_;
-  decode::KeptSequence kept_;
   Totals totals_;
   std::optional<decode::GenerationResult> last_;
 };

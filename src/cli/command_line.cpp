@@ -27,7 +27,9 @@ int fail(const base::Error& error) {
 
 std::string overview() {
   std::string text = "rafter runs language models on this machine.\n\nVerbs:\n";
-  for (const Verb* verb : verbs()) text += fmt::format("  {:<10} {}\n", verb->name, verb->summary);
+  for (const Verb* verb : verbs()) {
+    if (!verb->hidden) text += fmt::format("  {:<10} {}\n", verb->name, verb->summary);
+  }
   text += fmt::format("  {:<10} {}\n", "help", "help VERB: flags and examples; help environment: variables");
   text += fmt::format("  {:<10} {}\n", "version", "version, commit, compiler and kernel tier");
   return text +
@@ -163,7 +165,9 @@ int run_arguments(const std::vector<std::string>& arguments) {
   if (name == "version" || name == "--version" || name == "-v") return print_version();
   if (const Verb* verb = find_verb(name)) return run_verb(*verb, rest);
   std::vector<std::string> known = {"help", "version"};
-  for (const Verb* verb : verbs()) known.push_back(verb->name);
+  for (const Verb* verb : verbs()) {
+    if (!verb->hidden) known.push_back(verb->name);
+  }
   return usage_error("", fmt::format("unknown verb \"{}\"", name), closest_name(name, known));
 }
 

@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <iostream>
+#include <limits>
 
 #include "cli/find_model.h"
 #include "device/gpu.h"
+#include "lab/embedding.h"
 
 namespace rafter::cli {
 namespace {
@@ -19,6 +21,8 @@ engine::EngineOptions options_of(const EngineFlags& flags, bool fuse) {
   options.fuse = fuse;
   options.context_limit = flags.context;
   options.max_sequences = std::max(1, flags.sequences);
+  options.cache_bytes = flags.cache_bytes;
+  if (flags.embeddings) lab::set_embedding_options(options);
   options.row_capacity = static_cast<int>(std::max<int64_t>(options.row_capacity, flags.prefill_chunk));
   return options;
 }
@@ -42,6 +46,13 @@ std::string check_device(const std::string& device) {
   return "is cpu, cuda, cuda:N or auto, not " + device;
 }
 
+base::Result<std::shared_ptr<const format::Checkpoint>> open_checkpoint(const std::string& path) {
+  RAFTER_ASSIGN(format::Checkpoint checkpoint, format::Checkpoint::open(path));
+  return std::make_shared<const format::Checkpoint>(std::move(checkpoint));
+}
+
+}  // namespace
+
 // What --device says. "auto" takes the first GPU if this build and this machine have one that can run the
 // model, else the CPU, with a line on why where a GPU was to be expected.
 base::Result<std::unique_ptr<engine::Engine>> open_engine(
@@ -62,13 +73,6 @@ base::Result<std::unique_ptr<engine::Engine>> open_engine(
   std::cerr << fmt::format("{}: using the CPU\n", engine.error().what);
   return engine::Engine::open(std::move(checkpoint), options);
 }
-
-base::Result<std::shared_ptr<const format::Checkpoint>> open_checkpoint(const std::string& path) {
-  RAFTER_ASSIGN(format::Checkpoint checkpoint, format::Checkpoint::open(path));
-  return std::make_shared<const format::Checkpoint>(std::move(checkpoint));
-}
-
-}  // namespace
 
 void add_device_flag(CLI::App& app, EngineFlags& flags) {
   flags.device = "auto";
@@ -104,10 +108,12 @@ base::Result<LoadedModel> load_model(const std::string& query, const EngineFlags
   RAFTER_ASSIGN(auto engine, open_engine(checkpoint, flags, /*fuse=*/true));
   RAFTER_ASSIGN(decode::ModelText text, decode::ModelText::from_checkpoint(*checkpoint));
   auto adapter = std::make_unique<decode::EngineAdapter>(*engine);
-  auto loop = std::make_unique<decode::GenerationLoop>(
+  auto lane = std::make_unique<sched::Scheduler>(
       *adapter, decode::GenerationSetting{text.tokenizer(), text.end_tokens()},
-      decode::LoopOptions{flags.prefill_chunk});
-  return LoadedModel{named.name, std::move(engine), std::move(text), std::move(adapter), std::move(loop)};
+      sched::SchedulerOptions{.batch = 1,
+                              .prefill_chunk = flags.prefill_chunk,
+                              .prompt_cache_bytes = std::numeric_limits<int64_t>::max()});
+  return LoadedModel{named.name, std::move(engine), std::move(text), std::move(adapter), std::move(lane)};
 }
 
 }  // namespace rafter::cli

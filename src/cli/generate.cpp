@@ -106,7 +106,7 @@ base::Status run(const GenerateFlags& flags) {
   request.cancelled = &interrupt.flag();
   RAFTER_ASSIGN(
       const decode::GenerationResult result,
-      decode::generate_blocking(*model.loop, std::move(request), [&](const decode::TokenEvent& event) {
+      sched::generate_blocking(*model.lane, std::move(request), [&](const decode::TokenEvent& event) {
         if (!flags.json && !write_stdout(event.text)) interrupt.raise();
       }));
   if (flags.json) {

@@ -23,11 +23,12 @@ struct Verb {
   const char* examples;  // lines of "rafter …", shown below the flags
   // Adds the verb's flags to its own CLI::App and returns what runs after they were read.
   Action (*define)(CLI::App& app);
+  bool hidden = false;  // from the overview: started by the program itself
 };
 
 extern const Verb kGenerateVerb, kChatVerb, kEmbedVerb, kGetVerb, kModelsVerb, kScanVerb, kAddVerb, kGcVerb,
     kTokenizeVerb, kDetokenizeVerb, kRenderVerb, kPlanVerb, kPerplexityVerb, kRooflineVerb, kSynthVerb,
-    kDoctorVerb;
+    kDoctorVerb, kWorkerVerb;
 
 // In the order of the overview.
 std::span<const Verb* const> verbs();

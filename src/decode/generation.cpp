@@ -31,8 +31,8 @@ base::Status check_prompt(const std::vector<int32_t>& prompt, int64_t vocabulary
 }
 
 base::Error too_long(int64_t prompt, int64_t answer, bool explicit_limit, int64_t context) {
-  const std::string wanted =
-      explicit_limit ? fmt::format(" and max_tokens {}", answer) : " and 1 more for the answer";
+  const std::string wanted = explicit_limit ? fmt::format(" and max_tokens {}", answer)
+                                            : fmt::format(" and {} more for the answer", answer);
   return base::Error{
       base::ErrorCode::out_of_memory,
       fmt::format("{} prompt tokens{} need {} positions, the context limit is {}", prompt, wanted,
@@ -56,41 +56,53 @@ int64_t most_that_fit(const StepEngine& engine, int64_t least, int64_t most) {
   return least;
 }
 
-// How many tokens the answer may have. A number the user gave is kept or refused; without one it is what
-// fits.
-base::Result<int64_t> answer_limit(const StepEngine& engine, int64_t prompt, std::optional<int64_t> wanted) {
-  const int64_t context = engine.context_limit(), answer = wanted.value_or(1);
-  if (answer < 1) {
-    return base::Error{base::ErrorCode::invalid_argument, fmt::format("must be at least 1, not {}", answer),
+// How many tokens the answer may have: what is asked for if it fits; without a number, what fits.
+base::Result<int64_t> answer_limit(const StepEngine& engine, int64_t prompt,
+                                   const GenerationRequest& request) {
+  using Overflow = GenerationRequest::Overflow;
+  const std::optional<int64_t> wanted = request.max_tokens;
+  if (wanted && *wanted < 1) {
+    return base::Error{base::ErrorCode::invalid_argument, fmt::format("must be at least 1, not {}", *wanted),
                        "max_tokens", ""};
   }
-  if (answer > context - prompt) return too_long(prompt, answer, wanted.has_value(), context);
-  RAFTER_TRY(engine.check_fits(prompt + answer));
-  if (wanted) return answer;
-  return most_that_fit(engine, prompt + 1, context) - prompt;
+  const int64_t context = engine.context_limit();
+  int64_t least = wanted.value_or(1);
+  if (request.overflow == Overflow::finish)
+    least = std::min(wanted.value_or(GenerationRequest::kAnswerReserve), GenerationRequest::kAnswerReserve);
+  if (least > context - prompt)
+    return too_long(prompt, least, wanted && request.overflow == Overflow::refuse, context);
+  RAFTER_TRY(engine.check_fits(prompt + least));
+  if (wanted == least) return least;
+  const int64_t room = most_that_fit(engine, prompt + least, context) - prompt;
+  return wanted ? std::min(room, *wanted) : room;
+}
+
+base::Status check_boundaries(const std::vector<int64_t>& boundaries, int64_t prompt) {
+  const bool in_range = boundaries.empty() || (boundaries.front() >= 0 && boundaries.back() <= prompt);
+  if (in_range && std::is_sorted(boundaries.begin(), boundaries.end())) return {};
+  return base::Error{base::ErrorCode::invalid_argument, "not ascending lengths of the prompt", "boundaries",
+                     ""};
 }
 
 }  // namespace
 
-base::Result<std::unique_ptr<Generation>> Generation::start(StepEngine& engine,
-                                                            const GenerationSetting& setting,
-                                                            GenerationRequest request,
-                                                            GenerationListener listener) {
+base::Result<std::unique_ptr<Generation>> Generation::create(const StepEngine& engine,
+                                                             const GenerationSetting& setting,
+                                                             GenerationRequest request,
+                                                             GenerationListener listener) {
   RAFTER_TRY(check_prompt(request.prompt, engine.vocabulary_size()));
   RAFTER_TRY(validate(request.sampling, engine.vocabulary_size()));
-  RAFTER_ASSIGN(TextStream stream, TextStream::create(setting.tokenizer, request.stop));
+  RAFTER_TRY(check_boundaries(request.boundaries, static_cast<int64_t>(request.prompt.size())));
+  RAFTER_ASSIGN(TextStream stream, TextStream::create(setting.tokenizer, request.stop, request.kept_markers));
   RAFTER_ASSIGN(const int64_t max_tokens,
-                answer_limit(engine, static_cast<int64_t>(request.prompt.size()), request.max_tokens));
-  std::unique_ptr<Generation> generation(new Generation(engine, setting, std::move(request),
-                                                        std::move(listener), std::move(stream), max_tokens));
-  RAFTER_TRY(generation->take_sequence());
-  return generation;
+                answer_limit(engine, static_cast<int64_t>(request.prompt.size()), request));
+  return std::unique_ptr<Generation>(
+      new Generation(setting, std::move(request), std::move(listener), std::move(stream), max_tokens));
 }
 
-Generation::Generation(StepEngine& engine, const GenerationSetting& setting, GenerationRequest request,
+Generation::Generation(const GenerationSetting& setting, GenerationRequest request,
                        GenerationListener listener, TextStream stream, int64_t max_tokens)
-    : engine_(engine),
-      setting_(setting),
+    : setting_(setting),
       request_(std::move(request)),
       listener_(std::move(listener)),
       sampler_(request_.sampling),
@@ -101,30 +113,33 @@ Generation::Generation(StepEngine& engine, const GenerationSetting& setting, Gen
   result_.seed = sampler_.seed();
 }
 
-Generation::~Generation() { release(); }
+void Generation::attach(int32_t sequence, int64_t held) {
+  RAFTER_CHECK(sequence_ < 0 && held < static_cast<int64_t>(tokens_.size()), "{} held of {}", held,
+               tokens_.size());
+  sequence_ = sequence;
+  fed_ = held;
+  if (!was_attached_) result_.cached_tokens = held;
+  was_attached_ = true;
+}
 
-base::Status Generation::take_sequence() {
-  KeptSequence* kept = request_.kept;
-  if (kept != nullptr && kept->sequence) {
-    sequence_ = *kept->sequence;
-    RAFTER_CHECK(engine_.length(sequence_) == static_cast<int64_t>(kept->tokens.size()),
-                 "the kept sequence holds {} positions, {} tokens are known", engine_.length(sequence_),
-                 kept->tokens.size());
-    // The last prompt token is computed in any case: its logits are what the answer starts from.
-    const auto last = tokens_.end() - 1;
-    const auto shared = std::mismatch(tokens_.begin(), last, kept->tokens.begin(), kept->tokens.end()).first;
-    fed_ = engine_.reentry_position(sequence_, shared - tokens_.begin());
-    engine_.truncate(sequence_, fed_);
-    kept->tokens.resize(static_cast<size_t>(fed_));
-  } else {
-    RAFTER_ASSIGN(sequence_, engine_.create_sequence());
-    if (kept != nullptr) {
-      kept->sequence = sequence_;
-      kept->tokens.clear();
-    }
-  }
-  result_.cached_tokens = fed_;
-  return {};
+void Generation::detach() {
+  sequence_ = -1;
+  fed_ = 0;
+}
+
+std::optional<int64_t> Generation::next_boundary() const {
+  const auto& boundaries = request_.boundaries;
+  const auto found = std::upper_bound(boundaries.begin(), boundaries.end(), fed_);
+  if (found != boundaries.end()) return *found;
+  if (fed_ < result_.prompt_tokens) return result_.prompt_tokens;
+  return std::nullopt;
+}
+
+void Generation::report_progress(int64_t queued_before) {
+  const std::pair<int64_t, int64_t> now = {queued_before, std::min(fed_, result_.prompt_tokens)};
+  if (now == reported_ || has_sampled() || finished_) return;
+  reported_ = now;
+  if (listener_.on_progress) listener_.on_progress(now.first, now.second);
 }
 
 bool Generation::is_cancelled() const {
@@ -141,18 +156,17 @@ void Generation::add_rows(int64_t limit, std::vector<engine::Row>& rows) {
   }
 }
 
-void Generation::advance(int64_t count) {
-  const auto begin = tokens_.begin() + fed_;
-  if (request_.kept != nullptr)
-    request_.kept->tokens.insert(request_.kept->tokens.end(), begin, begin + count);
-  fed_ += count;
-  // The next turn comes back to here, if the answer is rendered otherwise than it was generated.
-  if (request_.kept != nullptr && fed_ == result_.prompt_tokens) engine_.take_snapshot(sequence_);
-}
+void Generation::advance(int64_t count) { fed_ += count; }
 
 void Generation::accept(std::span<const float> logits, SamplerScratch& scratch) {
-  base::Result<Sample> sample = sampler_.sample(logits, tokens_, scratch);
+  TokenConstraint* const constraint = request_.constraint.get();
+  base::Result<Sample> sample = sampler_.sample(logits, tokens_, scratch, constraint);
   if (!sample.ok()) return finish(FinishReason::error, sample.error());
+  if (constraint != nullptr && !constraint->accept(sample->token)) {
+    return finish(FinishReason::error, base::Error{base::ErrorCode::internal,
+                                                   fmt::format("token {} may not come here", sample->token),
+                                                   "constraint", ""});
+  }
   const Clock::time_point now = Clock::now();
   if (!first_token_) {
     first_token_ = now;
@@ -163,21 +177,22 @@ void Generation::accept(std::span<const float> logits, SamplerScratch& scratch) 
   result_.tokens.push_back(sample->token);
 
   const auto& ends = setting_.end_tokens;
-  const bool is_end =
-      !request_.ignore_end && std::find(ends.begin(), ends.end(), sample->token) != ends.end();
+  const bool is_end = (!request_.ignore_end || constraint != nullptr) &&
+                      std::find(ends.begin(), ends.end(), sample->token) != ends.end();
+  const bool is_done = constraint != nullptr && constraint->must_end();
   const bool is_full = static_cast<int64_t>(result_.tokens.size()) >= max_tokens_;
   TextStream::Output output;
   if (!is_end) output = stream_.push(sample->token);
-  if (!output.stop && (is_end || is_full)) {
+  if (!output.stop && (is_end || is_done || is_full)) {
     const TextStream::Output rest = stream_.flush();
     output.text += rest.text;
     output.stop = rest.stop;
   }
   emit({sample->token, std::move(output.text), sample->logprob, std::move(sample->best)});
-  if (!output.stop && !is_end && !is_full) return;
+  if (!output.stop && !is_end && !is_done && !is_full) return;
   if (output.stop) result_.stop_string = request_.stop[*output.stop];
   result_.logits_hash = hash_of(logits);
-  complete(output.stop || is_end ? FinishReason::stop : FinishReason::length);
+  complete(output.stop || is_end || is_done ? FinishReason::stop : FinishReason::length);
 }
 
 void Generation::finish(FinishReason reason, std::optional<base::Error> error) {
@@ -196,13 +211,7 @@ void Generation::emit(TokenEvent event) {
 void Generation::complete(FinishReason reason) {
   finished_ = true;
   result_.reason = reason;
-  release();
   if (listener_.on_finish) listener_.on_finish(result_);
-}
-
-void Generation::release() {
-  if (sequence_ >= 0 && request_.kept == nullptr) engine_.release_sequence(sequence_);
-  sequence_ = -1;
 }
 
 }  // namespace rafter::decode

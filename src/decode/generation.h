@@ -1,10 +1,12 @@
 // One request under way: which rows it needs next, and what it makes of their logits. It knows nothing of its
-// neighbours; decode/generation_loop.h puts the rows of all into steps.
+// neighbours nor of where its sequence comes from; sched/scheduler.h gives it one and puts the rows of all
+// into steps.
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "decode/request.h"
 #include "decode/step_engine.h"
@@ -21,16 +23,32 @@ struct GenerationSetting {
 class Generation {
  public:
   // Checks everything that can be refused before any work: the parameters, the tokens, the stop strings, and
-  // that prompt and answer fit. Takes a sequence: the kept one, cut back to what it shares with the prompt,
-  // or a new one. Errors: invalid_argument, out_of_memory (the numbers are in the message).
-  static base::Result<std::unique_ptr<Generation>> start(StepEngine& engine, const GenerationSetting& setting,
-                                                         GenerationRequest request,
-                                                         GenerationListener listener);
-  ~Generation();
+  // that prompt and answer fit. `setting` must outlive it.
+  // Errors: invalid_argument, out_of_memory (the numbers are in the message).
+  static base::Result<std::unique_ptr<Generation>> create(const StepEngine& engine,
+                                                          const GenerationSetting& setting,
+                                                          GenerationRequest request,
+                                                          GenerationListener listener);
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
+  // The sequence that its rows go to, which holds the first `held` of its tokens already.
+  void attach(int32_t sequence, int64_t held);
+  // It goes on later, on another sequence, with the same tokens to come.
+  void detach();
+  int32_t sequence() const { return sequence_; }  // −1: none
+
+  const GenerationRequest& request() const { return request_; }
+  // Prompt, then everything sampled.
+  std::span<const int32_t> tokens() const { return tokens_; }
+  int64_t prompt_tokens() const { return result_.prompt_tokens; }
+  int64_t held() const { return fed_; }               // of the tokens, by the sequence
+  int64_t max_tokens() const { return max_tokens_; }  // as many as it may sample
+  // The prompt length, beyond what is held, at which it wants to be found again; absent behind the last.
+  std::optional<int64_t> next_boundary() const;
+
   bool finished() const { return finished_; }
+  bool failed() const { return finished_ && result_.reason == FinishReason::error; }
   bool is_cancelled() const;
   // Tokens the sequence does not hold yet: the rest of the prompt, or the one sampled last.
   int64_t pending() const { return static_cast<int64_t>(tokens_.size()) - fed_; }
@@ -45,18 +63,17 @@ class Generation {
 
   // Ends it from outside. Text that was held back is released first.
   void finish(FinishReason reason, std::optional<base::Error> error = std::nullopt);
+  // Tells the listener how many requests are in front, if that or the prompt's progress changed.
+  void report_progress(int64_t queued_before);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  Generation(StepEngine& engine, const GenerationSetting& setting, GenerationRequest request,
-             GenerationListener listener, TextStream stream, int64_t max_tokens);
-  base::Status take_sequence();
+  Generation(const GenerationSetting& setting, GenerationRequest request, GenerationListener listener,
+             TextStream stream, int64_t max_tokens);
   void emit(TokenEvent event);
   void complete(FinishReason reason);
-  void release();
 
-  StepEngine& engine_;
   const GenerationSetting& setting_;
   GenerationRequest request_;
   GenerationListener listener_;
@@ -67,6 +84,8 @@ class Generation {
   std::vector<int32_t> tokens_;  // prompt, then everything sampled
   int64_t fed_ = 0;              // how many of them the sequence holds
   bool finished_ = false;
+  bool was_attached_ = false;
+  std::pair<int64_t, int64_t> reported_ = {-1, -1};  // the last progress
   GenerationResult result_;
   std::optional<Clock::time_point> started_, first_token_;
 };

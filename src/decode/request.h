@@ -4,35 +4,44 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "decode/sampler.h"
+#include "decode/token_constraint.h"
 
 namespace rafter::decode {
-
-// A sequence of the engine that outlives requests: the next one that begins with the same tokens computes
-// only the rest. One request uses it at a time.
-struct KeptSequence {
-  std::optional<int32_t> sequence;  // absent until the first request
-  std::vector<int32_t> tokens;      // what the sequence holds, position by position
-};
 
 struct GenerationRequest {
   std::vector<int32_t> prompt;  // at least one token
   SamplingParams sampling;
   std::optional<int64_t> max_tokens;  // at least 1; absent: as many as the context still takes
-  std::vector<std::string> stop;      // text at which to stop; never shown
-  bool ignore_end = false;            // go on after an end token
-  KeptSequence* kept = nullptr;       // its common prefix with the prompt is reused; must outlive the request
+  // What becomes of a max_tokens that does not fit behind the prompt.
+  enum class Overflow {
+    refuse,  // an error before any work
+    finish,  // the answer ends with FinishReason::length where the room does; refused only if the prompt and
+             // kAnswerReserve tokens (or max_tokens, if that is less) do not fit
+  };
+  Overflow overflow = Overflow::refuse;
+  static constexpr int64_t kAnswerReserve = 256;
+  std::vector<std::string> stop;                // text at which to stop; never shown
+  bool ignore_end = false;                      // go on after an end token
+  std::vector<std::string> kept_markers;        // special tokens that come out as text
+  // What the answer is held to; it then ends where that is complete and cannot go on, or at an end token.
+  std::shared_ptr<TokenConstraint> constraint;
+  // Prompt lengths, ascending, at which later requests may branch off. Where an engine cannot go back to any
+  // position, it keeps a snapshot there.
+  std::vector<int64_t> boundaries;
+  std::string cache_space;                       // prefixes are shared within one space only
   const std::atomic<bool>* cancelled = nullptr;  // looked at between steps; must outlive the request
 };
 
 enum class FinishReason {
   stop,       // an end token or a stop string
-  length,     // max_tokens reached
+  length,     // max_tokens reached, or the end of the context or of memory
   cancelled,  // the caller's flag
   error,
 };
@@ -53,7 +62,7 @@ struct GenerationResult {
   std::string text;                        // all text, stop string excluded
   std::vector<int32_t> tokens;             // all sampled tokens, the end token included
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;   // of the prompt, taken from the kept sequence
+  int64_t cached_tokens = 0;   // of the prompt, found computed
   double prefill_seconds = 0;  // from the first step with its rows to its first token
   double decode_seconds = 0;   // from its first token to its last
   std::string
@@ -66,8 +75,11 @@ struct GenerationResult {
 };
 
 struct GenerationListener {
-  std::function<void(const TokenEvent&)> on_token;         // may be empty
-  std::function<void(const GenerationResult&)> on_finish;  // called exactly once; may be empty
+  // Before the first token, whenever it changed: requests in front of this one (0: its rows are being
+  // computed) and prompt tokens that are computed or were found so. May be empty.
+  std::function<void(int64_t queued_before, int64_t prompt_done)> on_progress = {};
+  std::function<void(const TokenEvent&)> on_token = {};         // may be empty
+  std::function<void(const GenerationResult&)> on_finish = {};  // called exactly once; may be empty
 };
 
 }  // namespace rafter::decode

@@ -11,9 +11,10 @@ Sampler::Sampler(SamplingParams params)
     : params_(std::move(params)), processors_(params_), seed_(params_.seed ? *params_.seed : fresh_seed()) {}
 
 base::Result<Sample> Sampler::sample(std::span<const float> logits, std::span<const int32_t> history,
-                                     SamplerScratch& scratch) {
+                                     SamplerScratch& scratch, TokenConstraint* constraint) {
   scratch.logits.assign(logits.begin(), logits.end());
   std::span<float> work = scratch.logits;
+  if (constraint != nullptr) constraint->mask(work);
   processors_.apply(work, history);
   const Largest largest = find_largest(work);
   if (!largest.finite) {

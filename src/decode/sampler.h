@@ -1,5 +1,5 @@
 // From the logits of a request's last position to its next token:
-//   bias, penalties → greedy: the largest, of equals the lowest id
+//   constraint, bias, penalties → greedy: the largest, of equals the lowest id
 //                   → otherwise logprobs → top_p → min_p → XTC → top_k → a draw from softmax(logprobs /
 //                   temperature)
 // One Sampler per request; what it draws depends on its seed, its parameters, its step and the logits alone.
@@ -9,6 +9,7 @@
 
 #include "decode/logit_processors.h"
 #include "decode/sampling_params.h"
+#include "decode/token_constraint.h"
 #include "decode/token_filters.h"
 
 namespace rafter::decode {
@@ -38,9 +39,10 @@ class Sampler {
   uint64_t seed() const { return seed_; }
 
   // `logits` [V] are not changed. `history`: prompt and generated tokens; it grows from call to call.
+  // `constraint` may be null.
   // Error (internal): a logit is NaN or +inf, or all are −inf.
   base::Result<Sample> sample(std::span<const float> logits, std::span<const int32_t> history,
-                              SamplerScratch& scratch);
+                              SamplerScratch& scratch, TokenConstraint* constraint = nullptr);
 
  private:
   int32_t draw(std::span<const float> logprobs, SamplerScratch& scratch) const;

@@ -19,12 +19,15 @@ class StepEngine {
   virtual base::Result<int32_t> create_sequence() = 0;
   virtual void release_sequence(int32_t sequence) = 0;
   virtual int64_t length(int32_t sequence) const = 0;
-  // As engine.h says: how far back truncate() may go.
+  virtual bool reenters_anywhere() const { return true; }
   virtual int64_t reentry_position(int32_t, int64_t length) const { return length; }
-  // As engine.h says: retains where a conversation may come back to.
   virtual bool take_snapshot(int32_t) { return true; }
   virtual void truncate(int32_t sequence, int64_t length) = 0;
+  virtual base::Result<int32_t> fork_sequence(int32_t sequence, int64_t length) = 0;
   virtual base::Status check_fits(int64_t positions) const = 0;
+  virtual bool has_room(std::span<const engine::Row> rows) const = 0;
+  virtual bool can_hold(std::span<const engine::Growth> sequences) const = 0;
+  virtual int64_t bytes_held(std::span<const int32_t> sequences) const = 0;
   virtual base::Status step(std::span<const engine::Row> rows) = 0;
   virtual std::span<const float> logits(int i) const = 0;
 };
@@ -39,12 +42,23 @@ class EngineAdapter final : public StepEngine {
   base::Result<int32_t> create_sequence() override { return engine_.create_sequence(); }
   void release_sequence(int32_t sequence) override { engine_.release_sequence(sequence); }
   int64_t length(int32_t sequence) const override { return engine_.length(sequence); }
+  bool reenters_anywhere() const override { return engine_.reenters_anywhere(); }
   int64_t reentry_position(int32_t sequence, int64_t length) const override {
     return engine_.reentry_position(sequence, length);
   }
   bool take_snapshot(int32_t sequence) override { return engine_.take_snapshot(sequence); }
   void truncate(int32_t sequence, int64_t length) override { engine_.truncate(sequence, length); }
+  base::Result<int32_t> fork_sequence(int32_t sequence, int64_t length) override {
+    return engine_.fork_sequence(sequence, length);
+  }
   base::Status check_fits(int64_t positions) const override { return engine_.check_fits(positions); }
+  bool has_room(std::span<const engine::Row> rows) const override { return engine_.has_room(rows); }
+  bool can_hold(std::span<const engine::Growth> sequences) const override {
+    return engine_.can_hold(sequences);
+  }
+  int64_t bytes_held(std::span<const int32_t> sequences) const override {
+    return engine_.bytes_held(sequences);
+  }
   base::Status step(std::span<const engine::Row> rows) override { return engine_.step(rows); }
   std::span<const float> logits(int i) const override { return engine_.logits(i); }
 

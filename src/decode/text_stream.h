@@ -9,19 +9,22 @@ namespace rafter::decode {
 
 class TextStream {
  public:
-  // Error: an empty stop string.
+  // Special tokens have no text, but for those that `kept_markers` spells. Error: an empty stop string.
   static base::Result<TextStream> create(const text::Tokenizer& tokenizer,
-                                         const std::vector<std::string>& stop);
+                                         const std::vector<std::string>& stop,
+                                         const std::vector<std::string>& kept_markers = {});
 
   using Output = text::StopMatcher::Output;
-  Output push(int32_t token) { return matcher_.push(decoder_.push(token)); }
+  Output push(int32_t token);
   // The end. The last characters may still complete a stop string.
   Output flush();
 
  private:
-  TextStream(text::StreamDecoder decoder, text::StopMatcher matcher)
-      : decoder_(std::move(decoder)), matcher_(std::move(matcher)) {}
+  TextStream(const text::Tokenizer& tokenizer, text::StopMatcher matcher)
+      : tokenizer_(tokenizer), decoder_(tokenizer, /*skip_special=*/false), matcher_(std::move(matcher)) {}
 
+  text::Tokenizer tokenizer_;
+  std::vector<int32_t> kept_;  // ids of the markers
   text::StreamDecoder decoder_;
   text::StopMatcher matcher_;
 };

@@ -36,4 +36,7 @@ class HostMemory {
 // cgroup's limit).
 uint64_t available_memory();
 
+// All memory that this process may ever take: the machine's, bounded by the cgroup's limit.
+uint64_t memory_limit();
+
 }  // namespace rafter::device

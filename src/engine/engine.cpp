@@ -413,6 +413,30 @@ base::Status Engine::check_fits(int64_t positions) const {
   return {};
 }
 
+bool Engine::reenters_anywhere() const { return impl_->states.empty() && !impl_->kv.has_windows(); }
+
+bool Engine::has_room(std::span<const Row> rows) const {
+  std::map<int32_t, int64_t> counts;
+  for (const Row& row : rows) ++counts[row.sequence];
+  const std::vector<std::pair<int32_t, int64_t>> growth(counts.begin(), counts.end());
+  return impl_->kv.has_room(growth);
+}
+
+bool Engine::can_hold(std::span<const Growth> sequences) const {
+  std::vector<cache::KvCache::Growth> growth;
+  for (const Growth& g : sequences) growth.push_back({g.sequence, g.held, g.positions});
+  return static_cast<int>(growth.size()) <= impl_->options.max_sequences && impl_->kv.can_hold(growth);
+}
+
+int64_t Engine::bytes_held(std::span<const int32_t> sequences) const {
+  int64_t bytes = impl_->kv.bytes_held(sequences);
+  if (!impl_->states.empty()) {
+    bytes += impl_->states.slot_bytes() * static_cast<int64_t>(sequences.size());
+    bytes += impl_->states.snapshot_bytes_held(sequences);
+  }
+  return bytes;
+}
+
 StepTimes Engine::last_step_times() const { return impl_->times; }
 void Engine::set_profile(StepProfile* profile) { impl_->profile = profile; }
 

@@ -51,6 +51,14 @@ struct Row {
   int32_t visible_from = 0;  // sees positions visible_from … position
 };
 
+// A sequence that is to have `positions` positions, the first `held` of them those of `sequence` (which is
+// it, or which it will be forked from); −1 and none for a new one.
+struct Growth {
+  int32_t sequence = -1;
+  int64_t held = 0;
+  int64_t positions = 0;
+};
+
 class Engine {
  public:
   // Errors: the checkpoint's (missing tensor, wrong shape, unsupported architecture or format),
@@ -75,6 +83,8 @@ class Engine {
   // window is still held (those of the last step at least), recurrent layers to the rows that are still
   // pending (the last 16 of the last step); both to snapshots, and to 0.
   int64_t reentry_position(int32_t sequence, int64_t length) const;
+  // Whether every position is a re-entry position for ever: the model has full attention only.
+  bool reenters_anywhere() const;
   // Makes the sequence's length a re-entry position that lasts, within a budget of bytes (the least recently
   // used snapshots give way). False if there is no room; true, and nothing to do, with full attention only.
   bool take_snapshot(int32_t sequence);
@@ -87,6 +97,13 @@ class Engine {
 
   // Error with the numbers in the message unless `positions` fit into the context limit and the block store.
   base::Status check_fits(int64_t positions) const;
+
+  // Whether step() finds the blocks for these rows without any snapshot giving way.
+  bool has_room(std::span<const Row> rows) const;
+  // Whether these sequences fit together once all others were released.
+  bool can_hold(std::span<const Growth> sequences) const;
+  // Bytes of cache that these sequences hold, what they share counted once; without snapshots of windows.
+  int64_t bytes_held(std::span<const int32_t> sequences) const;
 
   // Runs up to row_capacity rows. The rows of one sequence must be consecutive positions from its length on,
   // in order. Appends their keys and values; leaves the logits of the rows that want them. Errors:

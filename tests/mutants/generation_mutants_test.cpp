@@ -41,7 +41,7 @@ TEST(GenerationMutants, ADependenceOnTheStepIsCaught) {
 
 TEST(GenerationMutants, AChangedPrefixIsCaught) {
   SpoiledPrefix engine(kVocabulary, 4096, 64, hashing_model(kVocabulary));
-  EXPECT_NE(reuse_differences(engine), "");
+  EXPECT_NE(reuse_differences(engine, 1), "");
 }
 
 }  // namespace

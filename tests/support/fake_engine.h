@@ -29,8 +29,18 @@ class FakeEngine : public StepEngine {
   int row_capacity() const override { return capacity_; }
 
   base::Result<int32_t> create_sequence() override {
+    if (sequences.size() >= max_sequences) {
+      return base::Error{base::ErrorCode::out_of_memory, "all sequences are in use", "cache", ""};
+    }
     sequences[next_] = {};
     return next_++;
+  }
+  base::Result<int32_t> fork_sequence(int32_t sequence, int64_t length) override {
+    RAFTER_CHECK(length <= this->length(sequence) && reentry_position(sequence, length) == length);
+    RAFTER_ASSIGN(const int32_t copy, create_sequence());
+    const std::vector<int32_t>& tokens = sequences.at(sequence);
+    sequences.at(copy).assign(tokens.begin(), tokens.begin() + length);
+    return copy;
   }
   void release_sequence(int32_t sequence) override { RAFTER_CHECK(sequences.erase(sequence) == 1); }
   int64_t length(int32_t sequence) const override {
@@ -41,14 +51,36 @@ class FakeEngine : public StepEngine {
     sequences.at(sequence).resize(static_cast<size_t>(length));
   }
   base::Status check_fits(int64_t positions) const override {
-    if (positions <= std::min(context_, store_positions)) return {};
+    if (positions <= std::min({context_, store_positions, total_positions})) return {};
     return base::Error{base::ErrorCode::out_of_memory, fmt::format("{} positions do not fit", positions),
                        "cache", ""};
+  }
+  // Sequences share nothing here: each takes all of its positions.
+  int64_t positions_held() const {
+    int64_t total = 0;
+    for (const auto& [id, tokens] : sequences) total += static_cast<int64_t>(tokens.size());
+    return total;
+  }
+  bool has_room(std::span<const engine::Row> rows) const override {
+    return positions_held() + static_cast<int64_t>(rows.size()) <= total_positions;
+  }
+  bool can_hold(std::span<const engine::Growth> growth) const override {
+    int64_t total = 0;
+    for (const engine::Growth& g : growth) total += g.positions;
+    return growth.size() <= max_sequences && total <= total_positions;
+  }
+  int64_t bytes_held(std::span<const int32_t> ids) const override {
+    int64_t total = 0;
+    for (int32_t id : ids) total += length(id);
+    return total;
   }
   base::Status step(std::span<const engine::Row> rows) override {
     ++steps;
     RAFTER_CHECK(!rows.empty() && rows.size() <= static_cast<size_t>(capacity_), "{} rows", rows.size());
     if (fail_at_step == steps) return failure;
+    if (!has_room(rows)) {
+      return base::Error{base::ErrorCode::out_of_memory, "the store is full", "cache", ""};
+    }
     logits_.clear();
     step_rows.push_back(rows.size());
     step_sequences.emplace_back();
@@ -68,6 +100,8 @@ class FakeEngine : public StepEngine {
 
   std::map<int32_t, std::vector<int32_t>> sequences;
   int64_t store_positions = 1 << 30;  // what check_fits allows
+  int64_t total_positions = 1 << 30;  // of all sequences together
+  size_t max_sequences = 1 << 20;
   int steps = 0, fail_at_step = -1;
   base::Error failure;
   std::vector<size_t> step_rows;                  // rows of each step

@@ -1,4 +1,4 @@
-// Checkers of the generation loop that take the engine to run on, so that faulty engines can be put under
+// Checkers of the lane that take the engine to run on, so that faulty engines can be put under
 // them.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "decode/generation_loop.h"
+#include "sched/scheduler.h"
 #include "tests/support/fake_engine.h"
 
 namespace rafter::decode {
@@ -38,14 +38,14 @@ inline GenerationRequest varied_request(int i) {
 
 inline GenerationResult run_alone(const GenerationRequest& request, int64_t chunk = 0) {
   FakeEngine engine(kVocabulary, 4096, 64, hashing_model(kVocabulary));
-  GenerationLoop loop(engine, {byte_tokenizer(), {7}}, {chunk});
-  return generate_blocking(loop, request).value();
+  sched::Scheduler lane(engine, {byte_tokenizer(), {7}}, {.prefill_chunk = chunk});
+  return generate_blocking(lane, request).value();
 }
 
 // Empty if every request gives in company (on `engine`) what it gives alone; else the first difference.
 inline std::string company_differences(FakeEngine& engine, int64_t chunk) {
   constexpr int kRequests = 24;
-  GenerationLoop loop(engine, {byte_tokenizer(), {7}}, {chunk});
+  sched::Scheduler lane(engine, {byte_tokenizer(), {7}}, {.prefill_chunk = chunk});
   std::vector<GenerationResult> together(kRequests);
   int submitted = 0;
   const auto submit = [&] {  // requests join while others are under way
@@ -53,12 +53,12 @@ inline std::string company_differences(FakeEngine& engine, int64_t chunk) {
     const auto keep = [&together, i](const GenerationResult& result) {
       together[static_cast<size_t>(i)] = result;
     };
-    return loop.submit(varied_request(i), {{}, keep}).ok();
+    return lane.submit(varied_request(i), {.on_finish = keep}).ok();
   };
   for (int i = 0; i < 6; ++i) {
     if (!submit()) return "refused";
   }
-  while (loop.step() || submitted < kRequests) {
+  while (lane.step() || submitted < kRequests) {
     if (submitted < kRequests && !submit()) return "refused";
   }
   for (int i = 0; i < kRequests; ++i) {
@@ -72,22 +72,24 @@ inline std::string company_differences(FakeEngine& engine, int64_t chunk) {
   return "";
 }
 
-// Empty if prompts that share prefixes give on one kept sequence of `engine` what they give afresh, and reuse
-// as much as they can; else what differs.
-inline std::string reuse_differences(FakeEngine& engine) {
-  GenerationLoop loop(engine, {byte_tokenizer(), {}}, {});
-  KeptSequence kept;
+// Empty if prompts that share prefixes give on `engine` what they give afresh, and reuse as much as they can;
+// else what differs. `most` sequences that the engine has.
+inline std::string reuse_differences(FakeEngine& engine, size_t most) {
+  engine.max_sequences = most;
+  sched::Scheduler lane(engine, {byte_tokenizer(), {}}, {.prompt_cache_bytes = 1 << 20});
   std::string differences;
   const auto run = [&](std::vector<int32_t> prompt, size_t cached) {
     GenerationRequest request = greedy(std::move(prompt), 6);
     const GenerationResult fresh = run_alone(request);
-    request.kept = &kept;
-    const GenerationResult result = generate_blocking(loop, request).value();
+    const GenerationResult result = generate_blocking(lane, request).value();
     if (result.tokens != fresh.tokens || result.logits_hash != fresh.logits_hash) differences += "tokens ";
     if (static_cast<size_t>(result.cached_tokens) != cached) {
       differences += fmt::format("cached {} instead of {} ", result.cached_tokens, cached);
     }
-    if (engine.sequences.at(*kept.sequence) != kept.tokens) differences += "record ";
+    for (const auto& leaf : lane.prefixes().leaves()) {
+      if (engine.sequences.at(leaf.sequence) != leaf.tokens) differences += "record ";
+    }
+    if (lane.prefixes().leaves().size() != engine.sequences.size()) differences += "sequences ";
     return result;
   };
   std::vector<int32_t> prompt = {1, 2, 3, 4, 5};

@@ -14,7 +14,7 @@ std::vector<int32_t> ids_of(std::string_view text) {
   return ids;
 }
 
-// Runs one script through the loop; returns the events' texts and the result.
+// Runs one script through the lane; returns the events' texts and the result.
 struct ScriptedRun {
   std::vector<std::string> deltas;
   GenerationResult result;
@@ -23,9 +23,9 @@ ScriptedRun run_script(const std::vector<int32_t>& script, const text::Tokenizer
                        GenerationRequest request, std::vector<int32_t> end_tokens) {
   const int64_t vocabulary = tokenizer.vocab_size();
   FakeEngine engine(vocabulary, 1000, 16, scripted_model(vocabulary, request.prompt.size(), script));
-  GenerationLoop loop(engine, {tokenizer, std::move(end_tokens)}, {});
+  sched::Scheduler lane(engine, {tokenizer, std::move(end_tokens)}, {});
   ScriptedRun run;
-  run.result = generate_blocking(loop, std::move(request), [&](const TokenEvent& event) {
+  run.result = generate_blocking(lane, std::move(request), [&](const TokenEvent& event) {
                  run.deltas.push_back(event.text);
                }).value();
   std::string joined;
@@ -50,11 +50,11 @@ TEST(Generation, TheCutOfThePromptDoesNotMatter) {
 
 TEST(Generation, PromptChunksShareStepsWithDecodeRows) {
   FakeEngine engine(kVocabulary, 4096, 64, hashing_model(kVocabulary));
-  GenerationLoop loop(engine, {byte_tokenizer(), {}}, {4});
-  ASSERT_TRUE(loop.submit(greedy({1, 2}, 50), {}).ok());
-  ASSERT_TRUE(loop.step());
-  ASSERT_TRUE(loop.submit(greedy(std::vector<int32_t>(10, 5), 5), {}).ok());
-  for (int i = 0; i < 3; ++i) loop.step();
+  sched::Scheduler lane(engine, {byte_tokenizer(), {}}, {.prefill_chunk = 4});
+  ASSERT_TRUE(lane.submit(greedy({1, 2}, 50), {}).ok());
+  ASSERT_TRUE(lane.step());
+  ASSERT_TRUE(lane.submit(greedy(std::vector<int32_t>(10, 5), 5), {}).ok());
+  for (int i = 0; i < 3; ++i) lane.step();
   EXPECT_EQ(engine.step_rows,
             (std::vector<size_t>{2, 5, 5, 3}));  // one decode row and up to four of the prompt
   EXPECT_EQ(engine.step_sequences[1].size(), 2u);
@@ -62,14 +62,14 @@ TEST(Generation, PromptChunksShareStepsWithDecodeRows) {
 
 TEST(Generation, MoreRequestsThanRowsTakeTurns) {
   FakeEngine engine(kVocabulary, 4096, 2, hashing_model(kVocabulary));
-  GenerationLoop loop(engine, {byte_tokenizer(), {}}, {});
+  sched::Scheduler lane(engine, {byte_tokenizer(), {}}, {});
   std::map<int, int> finished_at;
   for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(
-        loop.submit(greedy({i}, 10), {{}, [&, i](const GenerationResult&) { finished_at[i] = engine.steps; }})
-            .ok());
+    ASSERT_TRUE(lane.submit(greedy({i}, 10),
+                            {.on_finish = [&, i](const GenerationResult&) { finished_at[i] = engine.steps; }})
+                    .ok());
   }
-  while (loop.step()) {
+  while (lane.step()) {
   }
   ASSERT_EQ(finished_at.size(), 5u);
   EXPECT_LE(engine.steps, 30);
@@ -142,10 +142,10 @@ TEST(Generation, LengthIsKept) {
 
 TEST(Generation, TheContextLimitIsRefusedBeforeAnyWork) {
   FakeEngine engine(kVocabulary, 100, 64, hashing_model(kVocabulary));
-  GenerationLoop loop(engine, {byte_tokenizer(), {}}, {});
+  sched::Scheduler lane(engine, {byte_tokenizer(), {}}, {});
   const std::vector<int32_t> prompt(60, 1);
   const auto refused = [&](GenerationRequest request) {
-    const base::Status status = loop.submit(std::move(request), {});
+    const auto status = lane.submit(std::move(request), {});
     EXPECT_FALSE(status.ok());
     EXPECT_EQ(status.error().code, base::ErrorCode::out_of_memory);
     return status.error().message();
@@ -159,20 +159,20 @@ TEST(Generation, TheContextLimitIsRefusedBeforeAnyWork) {
   EXPECT_EQ(engine.steps, 0);
   EXPECT_TRUE(engine.sequences.empty());
 
-  EXPECT_EQ(generate_blocking(loop, greedy(prompt, 40))->tokens.size(), 40u);  // exactly full
+  EXPECT_EQ(generate_blocking(lane, greedy(prompt, 40))->tokens.size(), 40u);  // exactly full
   // Without a number of the caller's: what is left.
-  EXPECT_EQ(generate_blocking(loop, greedy(prompt, std::nullopt))->tokens.size(), 40u);
+  EXPECT_EQ(generate_blocking(lane, greedy(prompt, std::nullopt))->tokens.size(), 40u);
   engine.store_positions = 73;
-  EXPECT_EQ(generate_blocking(loop, greedy(prompt, std::nullopt))->tokens.size(), 13u);
+  EXPECT_EQ(generate_blocking(lane, greedy(prompt, std::nullopt))->tokens.size(), 13u);
   engine.store_positions = 60;
   EXPECT_NE(refused(greedy(prompt, std::nullopt)).find("61 positions"), std::string::npos);
 }
 
 TEST(Generation, BadRequestsAreRefused) {
   FakeEngine engine(kVocabulary, 100, 64, hashing_model(kVocabulary));
-  GenerationLoop loop(engine, {byte_tokenizer(), {}}, {});
+  sched::Scheduler lane(engine, {byte_tokenizer(), {}}, {});
   const auto where = [&](GenerationRequest request) {
-    return loop.submit(std::move(request), {}).error().where;
+    return lane.submit(std::move(request), {}).error().where;
   };
   EXPECT_EQ(where(greedy({}, 5)), "prompt");
   EXPECT_EQ(where(greedy({1, 300}, 5)), "prompt");
@@ -183,76 +183,81 @@ TEST(Generation, BadRequestsAreRefused) {
   EXPECT_EQ(where(request), "top_p");
   request = greedy({1}, 5);
   request.stop = {""};
-  EXPECT_FALSE(loop.submit(request, {}).ok());
-  EXPECT_FALSE(loop.step());
+  EXPECT_FALSE(lane.submit(request, {}).ok());
+  EXPECT_FALSE(lane.step());
   EXPECT_EQ(engine.steps, 0);
 }
 
-TEST(Generation, AKeptSequenceIsReused) {
-  FakeEngine engine(kVocabulary, 4096, 64, hashing_model(kVocabulary));
-  EXPECT_EQ(reuse_differences(engine), "");
-  EXPECT_EQ(engine.sequences.size(), 1u);
+TEST(Generation, KeptPrefixesAreReused) {
+  for (size_t most : {1, 2, 100}) {
+    FakeEngine engine(kVocabulary, 4096, 64, hashing_model(kVocabulary));
+    EXPECT_EQ(reuse_differences(engine, most), "") << most;
+    EXPECT_TRUE(engine.sequences.empty()) << "sequences leaked";
+  }
 }
 
 TEST(Generation, CancellingEndsARequestAndNotItsNeighbours) {
   FakeEngine engine(kVocabulary, 4096, 8, hashing_model(kVocabulary));
-  GenerationLoop loop(engine, {byte_tokenizer(), {}}, {});
+  sched::Scheduler lane(engine, {byte_tokenizer(), {}}, {.prompt_cache_bytes = 1 << 20});
+  const auto expect_true_record = [&](size_t leaves) {
+    EXPECT_EQ(engine.sequences.size(), leaves);
+    for (const auto& leaf : lane.prefixes().leaves())
+      EXPECT_EQ(engine.sequences.at(leaf.sequence), leaf.tokens);
+  };
   std::atomic<bool> cancelled{false};
   std::optional<GenerationResult> first, second;
   GenerationRequest request = varied_request(1);
   request.cancelled = &cancelled;
   request.max_tokens = 1000;
-  KeptSequence kept;
-  request.kept = &kept;
   int events = 0;
-  ASSERT_TRUE(loop.submit(request, {[&](const TokenEvent&) {
-                                      if (++events == 5) cancelled = true;
-                                    },
-                                    [&](const GenerationResult& r) { first = r; }})
+  ASSERT_TRUE(lane.submit(request, {.on_token =
+                                        [&](const TokenEvent&) {
+                                          if (++events == 5) cancelled = true;
+                                        },
+                                    .on_finish = [&](const GenerationResult& r) { first = r; }})
                   .ok());
-  ASSERT_TRUE(loop.submit(varied_request(2), {{}, [&](const GenerationResult& r) { second = r; }}).ok());
-  while (loop.step()) {
+  ASSERT_TRUE(
+      lane.submit(varied_request(2), {.on_finish = [&](const GenerationResult& r) { second = r; }}).ok());
+  while (lane.step()) {
   }
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->reason, FinishReason::cancelled);
   EXPECT_EQ(first->tokens.size(), 5u);
   EXPECT_EQ(second->tokens, run_alone(varied_request(2)).tokens);
-  EXPECT_EQ(engine.sequences.size(), 1u);  // the kept one
-  EXPECT_EQ(engine.sequences.at(*kept.sequence), kept.tokens);
+  expect_true_record(2);
 
   // During a long prompt too, and what was computed of it is kept.
   GenerationRequest long_prompt = greedy(std::vector<int32_t>(1000, 3), 5);
   long_prompt.cancelled = &cancelled;
-  long_prompt.kept = &kept;
   cancelled = false;
-  ASSERT_TRUE(loop.submit(long_prompt, {{}, [&](const GenerationResult& r) { first = r; }}).ok());
-  loop.step();
+  ASSERT_TRUE(lane.submit(long_prompt, {.on_finish = [&](const GenerationResult& r) { first = r; }}).ok());
+  lane.step();
   cancelled = true;
-  EXPECT_FALSE(loop.step());
+  EXPECT_FALSE(lane.step());
   EXPECT_EQ(first->reason, FinishReason::cancelled);
   EXPECT_TRUE(first->tokens.empty());
   EXPECT_EQ(first->logits_hash, "");
-  EXPECT_EQ(engine.sequences.at(*kept.sequence), kept.tokens);
+  expect_true_record(3);
 }
 
 TEST(Generation, CancellingReleasesHeldText) {
   const text::Tokenizer tokenizer = byte_tokenizer({"STO"});
   const int64_t vocabulary = tokenizer.vocab_size();
   FakeEngine engine(vocabulary, 1000, 16, scripted_model(vocabulary, 1, {256, 256}));
-  GenerationLoop loop(engine, {tokenizer, {}}, {});
+  sched::Scheduler lane(engine, {tokenizer, {}}, {});
   std::atomic<bool> cancelled{false};
   GenerationRequest request = greedy({1}, 50);
   request.stop = {"STOP"};
   request.cancelled = &cancelled;
   std::string shown;
   std::optional<GenerationResult> result;
-  ASSERT_TRUE(loop.submit(request, {[&](const TokenEvent& e) { shown += e.text; },
-                                    [&](const GenerationResult& r) { result = r; }})
+  ASSERT_TRUE(lane.submit(request, {.on_token = [&](const TokenEvent& e) { shown += e.text; },
+                                    .on_finish = [&](const GenerationResult& r) { result = r; }})
                   .ok());
-  loop.step();
+  lane.step();
   EXPECT_EQ(shown, "");
   cancelled = true;
-  loop.step();
+  lane.step();
   EXPECT_EQ(shown, "STO");
   EXPECT_EQ(result->text, "STO");
 }
@@ -264,11 +269,13 @@ TEST(Generation, LogitsThatAreNotFiniteEndOneRequestOnly) {
     return logits;
   };
   FakeEngine engine(kVocabulary, 4096, 8, model);
-  GenerationLoop loop(engine, {byte_tokenizer(), {}}, {});
+  sched::Scheduler lane(engine, {byte_tokenizer(), {}}, {});
   std::optional<GenerationResult> poisoned, healthy;
-  ASSERT_TRUE(loop.submit(greedy({13, 1}, 9), {{}, [&](const GenerationResult& r) { poisoned = r; }}).ok());
-  ASSERT_TRUE(loop.submit(greedy({14, 1}, 9), {{}, [&](const GenerationResult& r) { healthy = r; }}).ok());
-  while (loop.step()) {
+  ASSERT_TRUE(
+      lane.submit(greedy({13, 1}, 9), {.on_finish = [&](const GenerationResult& r) { poisoned = r; }}).ok());
+  ASSERT_TRUE(
+      lane.submit(greedy({14, 1}, 9), {.on_finish = [&](const GenerationResult& r) { healthy = r; }}).ok());
+  while (lane.step()) {
   }
   EXPECT_EQ(poisoned->reason, FinishReason::error);
   EXPECT_EQ(poisoned->error->code, base::ErrorCode::internal);
@@ -277,28 +284,28 @@ TEST(Generation, LogitsThatAreNotFiniteEndOneRequestOnly) {
   EXPECT_TRUE(engine.sequences.empty());
 }
 
-TEST(Generation, AFullStoreEndsTheLastRequestOnly) {
+TEST(Generation, AFullStoreDelaysTheLastRequestOnly) {
   FakeEngine engine(kVocabulary, 4096, 8, hashing_model(kVocabulary));
-  GenerationLoop loop(engine, {byte_tokenizer(), {}}, {});
+  sched::Scheduler lane(engine, {byte_tokenizer(), {}}, {});
   std::vector<GenerationResult> results;
   const auto keep = [&](const GenerationResult& r) { results.push_back(r); };
-  ASSERT_TRUE(loop.submit(greedy({1}, 9), {{}, keep}).ok());
-  ASSERT_TRUE(loop.submit(greedy({2}, 9), {{}, keep}).ok());
+  ASSERT_TRUE(lane.submit(greedy({1}, 9), {.on_finish = keep}).ok());
+  ASSERT_TRUE(lane.submit(greedy({2}, 9), {.on_finish = keep}).ok());
   engine.fail_at_step = 4;
   engine.failure = {base::ErrorCode::out_of_memory, "the block store is full", "cache", ""};
-  while (loop.step()) {
+  while (lane.step()) {
   }
   ASSERT_EQ(results.size(), 2u);
-  EXPECT_EQ(results[0].error->what, "the block store is full");
-  EXPECT_EQ(results[0].tokens.size(), 3u);
-  EXPECT_EQ(results[1].tokens, run_alone(greedy({1}, 9)).tokens);
+  EXPECT_EQ(lane.stats().preemptions, 1);
+  EXPECT_EQ(results[0].tokens, run_alone(greedy({1}, 9)).tokens);
+  EXPECT_EQ(results[1].tokens, run_alone(greedy({2}, 9)).tokens);
 
   results.clear();
   engine.fail_at_step = engine.steps + 2;
   engine.failure = {base::ErrorCode::internal, "broken", "engine", ""};
-  ASSERT_TRUE(loop.submit(greedy({1}, 9), {{}, keep}).ok());
-  ASSERT_TRUE(loop.submit(greedy({2}, 9), {{}, keep}).ok());
-  while (loop.step()) {
+  ASSERT_TRUE(lane.submit(greedy({1}, 9), {.on_finish = keep}).ok());
+  ASSERT_TRUE(lane.submit(greedy({2}, 9), {.on_finish = keep}).ok());
+  while (lane.step()) {
   }
   ASSERT_EQ(results.size(), 2u);
   for (const auto& result : results) EXPECT_EQ(result.reason, FinishReason::error);

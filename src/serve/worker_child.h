@@ -1,0 +1,42 @@
+// The worker as a child process: started with one end of a socket, watched, ended.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/result.h"
+
+namespace rafter::serve {
+
+class WorkerChild {
+ public:
+  // Runs `command` (a program's path, then its arguments) followed by "--socket" and the descriptor's number.
+  // It inherits that and the standard streams, no other descriptor. Errors: io.
+  static base::Result<WorkerChild> start(const std::vector<std::string>& command);
+
+  WorkerChild(WorkerChild&& other) noexcept;
+  WorkerChild& operator=(WorkerChild&&) = delete;
+  ~WorkerChild();  // ends it at once
+
+  // Our end; the caller's from here on. Once.
+  int release_socket();
+  pid_t pid() const { return pid_; }
+
+  void kill();
+  // After the socket broke: waits until it has ended (for a moment; then ends it) and says how: "was killed
+  // by signal 9". Blocks for at most some 100 ms.
+  std::string reap_blocking();
+
+ private:
+  WorkerChild(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+
+  pid_t pid_;  // −1: reaped
+  int socket_;
+};
+
+// The program that is running.
+base::Result<std::string> own_program();
+
+}  // namespace rafter::serve

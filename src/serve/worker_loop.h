@@ -1,0 +1,40 @@
+// The worker's side: reads requests from the socket, runs the lane, writes what comes of it.
+//
+// Three threads: the calling one runs the engine and never waits for the socket; one reads; one writes, and
+// reports once a second that the process lives and how far it came. The front process closing the socket, or
+// dying, ends the process at once, in the middle of a step too. SIGTERM lets it finish what it has; SIGINT,
+// which a terminal sends to the front process as well, is left to that.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "sched/scheduler.h"
+#include "serve/model_service.h"
+
+namespace rafter::serve {
+
+// What the loop serves.
+struct WorkerModel {
+  std::shared_ptr<void> owner;  // of what the other fields refer to
+  ModelFacts facts;
+  // Of a model that generates; null otherwise.
+  std::unique_ptr<sched::Scheduler> lane;
+  std::function<int64_t()> cache_bytes;  // in use; may be empty
+  // Of a model that embeds; empty otherwise. Blocks.
+  std::function<base::Result<std::vector<float>>(const std::vector<int32_t>& tokens)> embed;
+  // The constraint of a JSON schema; empty: such requests are refused (unsupported).
+  std::function<base::Result<std::shared_ptr<decode::TokenConstraint>>(const std::string& schema)> constraint;
+};
+
+using OpenModel = std::function<base::Result<WorkerModel>()>;
+
+// Opens the model (the front process is told of a failure, too) and serves it until SIGTERM. `socket` becomes
+// its own. Errors: those of `open`.
+base::Status run_worker_blocking(int socket, const OpenModel& open);
+
+// As the lane takes it. Error (unsupported): a JSON schema without `constraint`.
+base::Result<decode::GenerationRequest> generation_request(CompletionRequest request,
+                                                           const WorkerModel& model);
+
+}  // namespace rafter::serve

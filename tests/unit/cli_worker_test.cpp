@@ -1,0 +1,329 @@
+// The worker process with the real program: what it answers, and what happens when it dies, hangs, or its
+// model goes bad.
+#include <filesystem>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/engine_flags.h"
+#include "lab/embedding.h"
+#include "serve/worker_child.h"
+#include "serve/worker_frames.h"
+#include "tests/support/served_model.h"
+#include "tests/support/synth_model.h"
+#include "tests/support/temp_folder.h"
+
+namespace rafter::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+using base::ErrorCode;
+using decode::FinishReason;
+using serve::CompletionRequest;
+using serve::ServiceState;
+
+CompletionRequest request_of(int seed, int64_t prompt, std::optional<int64_t> max_tokens) {
+  CompletionRequest request;
+  for (int64_t i = 0; i < prompt; ++i)
+    request.prompt.push_back(static_cast<int32_t>((seed * 31 + i * 7) % 200));
+  request.sampling.temperature = seed % 2 == 0 ? 0 : 0.9f;
+  request.sampling.seed = static_cast<uint64_t>(seed);
+  request.max_tokens = max_tokens;
+  request.ignore_end = true;
+  return request;
+}
+
+class Worker : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempFolder();
+    model_ = write_synth_model("llama3-tiny", "mlx4", *folder_ / "model");
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  // What the lane gives in this process.
+  static decode::GenerationResult alone(const CompletionRequest& wanted) {
+    cli::EngineFlags flags;
+    flags.threads = 1;
+    auto model = cli::load_model(model_, flags).value();
+    decode::GenerationRequest request;
+    request.prompt = wanted.prompt;
+    request.sampling = wanted.sampling;
+    request.max_tokens = wanted.max_tokens;
+    request.ignore_end = wanted.ignore_end;
+    return sched::generate_blocking(*model.lane, request).value();
+  }
+
+  static TempFolder* folder_;
+  static std::string model_;
+};
+TempFolder* Worker::folder_ = nullptr;
+std::string Worker::model_;
+
+TEST_F(Worker, AnswersAsTheLaneInThisProcessDoes) {
+  ServedModel served(model_);
+  EXPECT_EQ(served.service().state(), ServiceState::loading);
+  EXPECT_EQ(served.ask(request_of(1, 5, 5)).error->code, ErrorCode::unavailable);
+  ASSERT_TRUE(served.run_until_ready()) << served.service().state_reason();
+  const auto& facts = served.service().facts();
+  EXPECT_GT(facts->context_limit, 0);
+  EXPECT_GT(facts->weight_bytes, 0);
+  EXPECT_GT(facts->cache_bytes_limit, 0);
+  EXPECT_EQ(facts->batch, 8);
+  constexpr int kRequests = 12;
+  std::vector<Answer> answers(kRequests);
+  std::vector<CompletionRequest> requests;
+  for (int i = 0; i < kRequests; ++i) {
+    requests.push_back(request_of(i, 3 + 40 * (i % 3), 10 + i));
+    requests.back().sampling.top_logprobs = i % 3 - 1;
+    served.service().submit(requests.back(), answers[static_cast<size_t>(i)].listener());
+  }
+  ASSERT_TRUE(served.run_until([&] {
+    return std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.result.has_value(); });
+  }));
+  for (size_t i = 0; i < kRequests; ++i) {
+    const decode::GenerationResult expected = alone(requests[i]);
+    const decode::GenerationResult& result = *answers[i].result;
+    EXPECT_EQ(result.tokens, expected.tokens) << i;
+    EXPECT_EQ(result.text, expected.text) << i;
+    EXPECT_EQ(result.logits_hash, expected.logits_hash) << i;
+    EXPECT_EQ(result.reason, FinishReason::length);
+    EXPECT_EQ(result.prompt_tokens, static_cast<int64_t>(requests[i].prompt.size()));
+    EXPECT_EQ(result.seed, i);
+    EXPECT_EQ(answers[i].events.size(), result.tokens.size());
+    EXPECT_EQ(answers[i].events[0].logprob.has_value(), i % 3 > 0);
+    EXPECT_EQ(answers[i].events[0].best.size(), i % 3 == 2 ? 1u : 0u);
+    EXPECT_FALSE(answers[i].progress.empty());
+    EXPECT_EQ(answers[i].progress.back().prompt_total, result.prompt_tokens);
+  }
+  // Again, all but the last token of the prompt found; nothing changes.
+  const decode::GenerationResult again = served.ask(requests[4]);
+  EXPECT_EQ(again.tokens, answers[4].result->tokens);
+  EXPECT_EQ(again.cached_tokens, again.prompt_tokens - 1);
+  EXPECT_TRUE(served.run_until([&] { return served.service().stats().generated_tokens > 100; }, 3));
+  EXPECT_GT(served.service().stats().cache_bytes, 0);
+  EXPECT_GT(served.service().stats().resident_bytes, 0);
+  EXPECT_GT(served.service().stats().cached_prefix_tokens, 0);
+}
+
+TEST_F(Worker, RefusesAndSaysWhy) {
+  ServedModel served(model_, {"--ctx", "512", "--batch", "1", "--queue", "2"});
+  ASSERT_TRUE(served.run_until_ready());
+  EXPECT_EQ(served.service().facts()->context_limit, 512);
+  const auto refused = [&](const CompletionRequest& request) {
+    const decode::GenerationResult result = served.ask(request);
+    EXPECT_EQ(result.reason, FinishReason::error);
+    return result.error.value_or(base::Error{ErrorCode::internal, "nothing", "", ""});
+  };
+  const base::Error error = refused(request_of(1, 400, 100000));
+  EXPECT_EQ(error.code, ErrorCode::out_of_memory);
+  for (const char* number : {"400", "256", "656", "512"})
+    EXPECT_NE(error.message().find(number), std::string::npos) << number << " in " << error.message();
+  CompletionRequest bad = request_of(1, 4, 4);
+  bad.prompt[2] = 1 << 30;
+  EXPECT_EQ(refused(bad).code, ErrorCode::invalid_argument);
+  bad = request_of(1, 4, 4);
+  bad.sampling.top_p = 7;
+  EXPECT_EQ(refused(bad).where, "top_p");
+  // More than what fits ends where the room does.
+  const decode::GenerationResult full = served.ask(request_of(2, 100, 1 << 20));
+  EXPECT_EQ(full.reason, FinishReason::length);
+  EXPECT_EQ(full.tokens.size(), 412u);
+  // A queue that is full.
+  Answer answers[4];
+  std::vector<uint64_t> ids;
+  for (Answer& answer : answers)
+    ids.push_back(served.service().submit(request_of(3, 10, 100000), answer.listener()));
+  ASSERT_TRUE(served.run_until([&] { return answers[3].result.has_value(); }));
+  EXPECT_EQ(answers[3].result->error->code, ErrorCode::busy);
+  EXPECT_FALSE(answers[0].result.has_value() && answers[1].result.has_value());
+  ASSERT_FALSE(answers[2].progress.empty());
+  EXPECT_EQ(answers[2].progress.front().queued_before, 2);
+  for (uint64_t id : ids) served.service().cancel(id);
+  ASSERT_TRUE(served.run_until([&] { return answers[2].result.has_value(); }));
+  for (int i = 1; i < 3; ++i) EXPECT_EQ(answers[i].result->reason, FinishReason::cancelled);
+  for (const Answer& answer : answers) EXPECT_EQ(answer.finishes, 1);
+}
+
+TEST_F(Worker, KilledInTheMiddleOfAStream) {
+  ServedModel served(model_);
+  ASSERT_TRUE(served.run_until_ready());
+  const auto lose_worker = [&] {
+    Answer answer;
+    served.service().submit(request_of(1, 5, 100000), answer.listener());
+    EXPECT_TRUE(served.run_until([&] { return answer.events.size() >= 3; }));
+    ::kill(served.service().worker_pid(), SIGKILL);
+    EXPECT_TRUE(served.run_until([&] { return answer.result.has_value(); }, 5));
+    EXPECT_EQ(answer.result->reason, FinishReason::error);
+    EXPECT_EQ(answer.result->error->code, ErrorCode::unavailable);
+    EXPECT_NE(answer.result->error->what.find("signal 9"), std::string::npos);
+    EXPECT_EQ(answer.result->tokens.size(), answer.events.size());
+    EXPECT_EQ(answer.finishes, 1);
+  };
+  for (int round = 1; round <= 2; ++round) {
+    lose_worker();
+    EXPECT_EQ(served.service().state(), ServiceState::restarting);
+    EXPECT_NE(served.service().state_reason(), "");
+    EXPECT_EQ(served.ask(request_of(1, 5, 5)).error->code, ErrorCode::unavailable);
+    ASSERT_TRUE(served.run_until_ready());
+    EXPECT_EQ(served.service().state_reason(), "");
+    EXPECT_EQ(served.ask(request_of(4, 5, 5)).tokens, alone(request_of(4, 5, 5)).tokens);
+    EXPECT_EQ(served.service().stats().restarts, round);
+  }
+  lose_worker();  // the third within a minute
+  EXPECT_EQ(served.service().state(), ServiceState::failed);
+  EXPECT_NE(served.service().state_reason().find("3 times"), std::string::npos);
+  EXPECT_EQ(served.service().worker_pid(), -1);
+  EXPECT_EQ(served.ask(request_of(1, 5, 5)).error->code, ErrorCode::unavailable);
+}
+
+TEST_F(Worker, StoppedOnesAreReplaced) {
+  ServedModel served(model_, {}, /*stuck_after_seconds=*/2.5);
+  ASSERT_TRUE(served.run_until_ready());
+  Answer answer;
+  served.service().submit(request_of(1, 5, 1000000), answer.listener());
+  ASSERT_TRUE(served.run_until([&] { return answer.events.size() >= 3; }));
+  const int stopped = served.service().worker_pid();
+  ::kill(stopped, SIGSTOP);
+  ASSERT_TRUE(served.run_until([&] { return answer.result.has_value(); }, 10));
+  EXPECT_EQ(answer.result->error->code, ErrorCode::unavailable);
+  EXPECT_NE(answer.result->error->what.find("stopped answering"), std::string::npos);
+  ASSERT_TRUE(served.run_until_ready());
+  EXPECT_NE(served.service().worker_pid(), stopped);
+  EXPECT_EQ(served.ask(request_of(4, 5, 5)).reason, FinishReason::length);
+}
+
+TEST_F(Worker, ATruncatedModelIsAnErrorAndNoCrash) {
+  TempFolder folder;
+  const std::string model = write_synth_model("llama3-tiny", "bf16", folder / "model");
+  ServedModel served(model);
+  ASSERT_TRUE(served.run_until_ready());
+  EXPECT_FALSE(served.ask(request_of(1, 5, 5)).error);
+  const int pid = served.service().worker_pid();
+  for (const auto& file : fs::recursive_directory_iterator(model)) {
+    if (file.path().extension() == ".safetensors") fs::resize_file(file.path(), 20000);
+  }
+  for (int i = 0; i < 5; ++i) {
+    const decode::GenerationResult result = served.ask(request_of(i, 50, 50));
+    ASSERT_TRUE(result.error) << "answered from zeros";
+    EXPECT_EQ(result.error->code, ErrorCode::io) << result.error->message();
+  }
+  EXPECT_EQ(served.service().worker_pid(), pid);
+  EXPECT_EQ(served.service().state(), ServiceState::ready);
+}
+
+TEST_F(Worker, AModelThatCannotBeOpenedIsSaidOnce) {
+  for (const std::string& model : {*folder_ / "missing", folder_->write("bad/model.gguf", "GGUF rubbish")}) {
+    ServedModel served(model);
+    ASSERT_TRUE(served.run_until_state(ServiceState::failed));
+    EXPECT_NE(served.service().state_reason(), "");
+    EXPECT_EQ(served.service().stats().restarts, 0);
+  }
+  ServedModel served(model_, {"--memory-budget", "20KB"});
+  ASSERT_TRUE(served.run_until_state(ServiceState::failed));
+  EXPECT_NE(served.service().state_reason().find("20000"), std::string::npos)
+      << served.service().state_reason();
+}
+
+TEST_F(Worker, DrainsAndEnds) {
+  ServedModel served(model_);
+  ASSERT_TRUE(served.run_until_ready());
+  const int pid = served.service().worker_pid();
+  Answer answer;
+  served.service().submit(request_of(2, 5, 60), answer.listener());
+  bool drained = false;
+  served.service().drain([&] { drained = true; });
+  EXPECT_FALSE(drained);
+  EXPECT_EQ(served.ask(request_of(1, 5, 5)).error->code, ErrorCode::unavailable);
+  ASSERT_TRUE(served.run_until([&] { return drained; }));
+  EXPECT_EQ(answer.result->tokens.size(), 60u);
+  EXPECT_EQ(::kill(pid, 0), -1);
+}
+
+TEST_F(Worker, TermLetsItFinishWhatItHas) {
+  ServedModel served(model_);
+  ASSERT_TRUE(served.run_until_ready());
+  Answer answer;
+  served.service().submit(request_of(2, 5, 200), answer.listener());
+  ASSERT_TRUE(served.run_until([&] { return !answer.events.empty(); }));
+  ::kill(served.service().worker_pid(), SIGINT);  // a terminal's: left to the front process
+  ::kill(served.service().worker_pid(), SIGTERM);
+  ASSERT_TRUE(served.run_until([&] { return answer.result.has_value(); }));
+  EXPECT_EQ(answer.result->tokens.size(), 200u);
+  EXPECT_TRUE(served.run_until_state(ServiceState::restarting));
+  EXPECT_TRUE(served.run_until_ready());
+}
+
+TEST_F(Worker, EndsWithTheFrontProcess) {
+  auto child = serve::WorkerChild::start({RAFTER_PROGRAM, "worker", model_, "--threads", "1"});
+  ASSERT_TRUE(child.ok());
+  const int socket = child->release_socket();
+  char byte = 0;
+  ASSERT_EQ(::read(socket, &byte, 1), 1);  // it is there
+  ::close(socket);
+  bool ended = false;
+  for (int i = 0; i < 500 && !ended; ++i) {
+    siginfo_t info{};
+    ended = ::waitid(P_PID, static_cast<id_t>(child->pid()), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            info.si_pid == child->pid();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(ended);
+}
+
+TEST_F(Worker, GivesEmbeddings) {
+  ServedModel served(model_, {"--embeddings"});
+  ASSERT_TRUE(served.run_until_ready());
+  EXPECT_TRUE(served.service().facts()->is_embedder);
+  std::vector<base::Result<std::vector<float>>> vectors;
+  const std::vector<int32_t> tokens = {1, 2, 3, 4};
+  served.service().embed(tokens, [&](auto vector) { vectors.push_back(std::move(vector)); });
+  served.service().embed({1 << 30}, [&](auto vector) { vectors.push_back(std::move(vector)); });
+  ASSERT_TRUE(served.run_until([&] { return vectors.size() == 2; }));
+  cli::EngineFlags flags;
+  flags.threads = 1;
+  flags.embeddings = true;
+  auto engine = cli::open_engine(model_, flags, true).value();
+  EXPECT_EQ(*vectors[0], lab::embed_blocking(*engine, std::span(&tokens, 1)).value()[0]);
+  EXPECT_EQ(vectors[1].error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(served.ask(request_of(1, 5, 5)).error->code, ErrorCode::unsupported);
+}
+
+TEST(WorkerFrames, ComeWholeHoweverTheyAreCut) {
+  std::string bytes;
+  for (int i = 0; i < 50; ++i) bytes += serve::encode_frame({{"n", i}, {"text", std::string(i * 7, 'x')}});
+  for (size_t cut : {size_t{1}, size_t{3}, size_t{100}, bytes.size()}) {
+    serve::FrameReader reader;
+    int next = 0;
+    for (size_t at = 0; at < bytes.size(); at += cut) {
+      reader.push(std::string_view(bytes).substr(at, cut));
+      for (;;) {
+        const auto frame = reader.next().value();
+        if (!frame) break;
+        EXPECT_EQ((*frame)["n"], next++);
+      }
+    }
+    EXPECT_EQ(next, 50);
+  }
+}
+
+TEST(WorkerFrames, HostileOnesAreErrors) {
+  const auto fails = [](std::string_view bytes) {
+    serve::FrameReader reader;
+    reader.push(bytes);
+    return !reader.next().ok();
+  };
+  EXPECT_TRUE(fails("\xFF\xFF\xFF\xFF"));  // no memory is taken for what is only announced
+  EXPECT_TRUE(fails(std::string_view("\x02\0\0\0{x", 6)));
+  EXPECT_TRUE(fails(std::string_view("\x02\0\0\0[]", 6)));
+  const std::string deep(1 << 20, '[');
+  std::string frame = {0, 0, 0x10, 0};
+  EXPECT_TRUE(fails(frame + deep));
+}
+
+}  // namespace
+}  // namespace rafter::testing
