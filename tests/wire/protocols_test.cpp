@@ -17,11 +17,12 @@ using testing::WireServer;
 WireOptions thinker() {
   WireOptions options;
   options.chat_template =
-      "{%- for m in messages %}<|im_start|>{{ m.role }}{% if m.name %} {{ m.name }}{% endif %}\n"
+      "{%- for m in messages %}<|im_start|>{{ m.role }}{% if m.name %} {{ m.name }}{% endif %}{{ '\\n' }}"
       "{%- if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content "
       "}}"
-      "{%- for c in m.tool_calls %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>\n"
-      "{%- endfor %}{%- if tools %}{{ tools | tojson }}{% endif %}<|im_start|>assistant\n"
+      "{%- for c in m.tool_calls %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>{{ "
+      "'\\n' }}"
+      "{%- endfor %}{%- if tools %}{{ tools | tojson }}{% endif %}<|im_start|>assistant{{ '\\n' }}"
       "{%- if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}";
   return options;
 }
@@ -111,9 +112,12 @@ TEST(Anthropic, AStreamIsBlocksInOrder) {
     } else {
       shape.push_back(name);
     }
-    if (name == "message_start")
+    if (name == "message_start") {
       EXPECT_EQ(json["message"]["usage"]["input_tokens"], server.requests()[0].prompt.size());
-    if (name == "message_delta") EXPECT_EQ(json["delta"]["stop_reason"], "tool_use");
+    }
+    if (name == "message_delta") {
+      EXPECT_EQ(json["delta"]["stop_reason"], "tool_use");
+    }
   }
   EXPECT_EQ(shape, (std::vector<std::string>{"message_start", "thinking", "text", "tool_use", "message_delta",
                                              "message_stop"}));

@@ -179,19 +179,18 @@ class MessagesReply : public Reply {
     for (const text::OutputEvent& event : piece.events) {
       switch (event.kind) {
         case Kind::reasoning:
-          out += in_block("thinking", {{"type", "thinking"}, {"thinking", ""}, {"signature", ""}}) +
-                 delta({{"type", "thinking_delta"}, {"thinking", event.text}});
+          out += in_block("thinking", {{"type", "thinking"}, {"thinking", ""}, {"signature", ""}});
+          out += delta({{"type", "thinking_delta"}, {"thinking", event.text}});
           break;
         case Kind::content:
-          out += in_block("text", {{"type", "text"}, {"text", ""}}) +
-                 delta({{"type", "text_delta"}, {"text", event.text}});
+          out += in_block("text", {{"type", "text"}, {"text", ""}});
+          out += delta({{"type", "text_delta"}, {"text", event.text}});
           break;
         case Kind::call_start:
-          out +=
-              close_block() +
-              open_block(
-                  "tool_use",
-                  {{"type", "tool_use"}, {"id", event.id}, {"name", event.name}, {"input", Json::object()}});
+          out += close_block();
+          out += open_block(
+              "tool_use",
+              {{"type", "tool_use"}, {"id", event.id}, {"name", event.name}, {"input", Json::object()}});
           break;
         case Kind::call_arguments:
           out += delta({{"type", "input_json_delta"}, {"partial_json", event.text}});
@@ -208,7 +207,10 @@ class MessagesReply : public Reply {
   std::string end(const Answer& answer) override {
     std::string out = close_block();
     // A turn has a block, if an empty one.
-    if (next_index_ == 0) out += open_block("text", {{"type", "text"}, {"text", ""}}) + close_block();
+    if (next_index_ == 0) {
+      out += open_block("text", {{"type", "text"}, {"text", ""}});
+      out += close_block();
+    }
     out += sse_event(
         "message_delta",
         {{"type", "message_delta"},
@@ -252,7 +254,8 @@ class MessagesReply : public Reply {
   // The open block if it is of this kind, else a new one.
   std::string in_block(const std::string& kind, Json block) {
     if (open_ == kind) return "";
-    return close_block() + open_block(kind, std::move(block));
+    std::string out = close_block();  // one after the other: each changes what the next writes
+    return out + open_block(kind, std::move(block));
   }
 
   std::string open_block(const std::string& kind, Json block) {

@@ -45,8 +45,8 @@ class ResponsesReply : public Reply {
 
   std::string begin() override {
     const Json response = envelope("in_progress", Json::array());
-    return event("response.created", {{"response", response}}) +
-           event("response.in_progress", {{"response", response}});
+    std::string out = event("response.created", {{"response", response}});  // numbered as they are made
+    return out + event("response.in_progress", {{"response", response}});
   }
 
   std::string piece(const Piece& piece) override {
@@ -195,15 +195,15 @@ class ResponsesReply : public Reply {
     std::string out;
     Json item;
     if (open == Open::reasoning) {
-      out = event("response.reasoning_summary_text.done", in_item({{"summary_index", 0}, {"text", text_}})) +
-            event("response.reasoning_summary_part.done",
-                  in_item({{"summary_index", 0}, {"part", summary_part(text_)}}));
+      out = event("response.reasoning_summary_text.done", in_item({{"summary_index", 0}, {"text", text_}}));
+      out += event("response.reasoning_summary_part.done",
+                   in_item({{"summary_index", 0}, {"part", summary_part(text_)}}));
       item = reasoning_item(id_, text_);
     } else if (open == Open::message) {
       const Json part = text_part(text_);
       out = event("response.output_text.done",
-                  in_item({{"content_index", 0}, {"text", text_}, {"logprobs", Json::array()}})) +
-            event("response.content_part.done", in_item({{"content_index", 0}, {"part", part}}));
+                  in_item({{"content_index", 0}, {"text", text_}, {"logprobs", Json::array()}}));
+      out += event("response.content_part.done", in_item({{"content_index", 0}, {"part", part}}));
       item = message_item(id_, status, Json::array({part}));
     } else {
       out = event("response.function_call_arguments.done",
