@@ -153,13 +153,13 @@ const Family kHermes{.name = "hermes",
                      .openers = {{"<tool_call>", read_tagged}},
                      .special_tokens = {"<tool_call>", "</tool_call>"},
                      .before_name = "<tool_call>\n{\"name\": \"",
-                     .after_name = "\", \"arguments\": "};
+                     .after_name = "\", \"arguments\": {"};
 
 const Family kSmolLm{.name = "smollm",
                      .recognises = is_smollm,
                      .openers = {{"<tool_call>", read_tagged}},
                      .special_tokens = {"<tool_call>", "</tool_call>"},
                      .before_name = "<tool_call>\n{\"name\": \"",
-                     .after_name = "\", \"arguments\": "};
+                     .after_name = "\", \"arguments\": {"};
 
 }  // namespace rafter::text::output

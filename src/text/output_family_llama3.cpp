@@ -69,6 +69,6 @@ const Family kLlama3{.name = "llama3",
                      .read_bare = read_objects,
                      .special_tokens = {"<|python_tag|>"},
                      .before_name = "{\"name\": \"",
-                     .after_name = "\", \"parameters\": "};
+                     .after_name = "\", \"parameters\": {"};
 
 }  // namespace rafter::text::output

@@ -54,6 +54,10 @@ class FakeService : public serve::ModelService {
   void embed(std::vector<int32_t> tokens,
              std::function<void(base::Result<std::vector<float>>)> on_finish) override;
 
+  // A request's prompt as text.
+  std::string text_of(const serve::CompletionRequest& request) const {
+    return tokenizer_.decode(request.prompt, /*skip_special=*/false);
+  }
   int64_t live() const { return static_cast<int64_t>(rows_.size()); }
 
  private:

@@ -198,7 +198,7 @@ TEST(ChatWire, BrokenCallsStayText) {
 
 TEST(ChatWire, ForcedCallsAreBegunForTheModel) {
   WireServer server(thinker());
-  server.answer({.text = "{\"city\": \"Oslo\"}}\n</tool_call>"});
+  server.answer({.text = "\"city\": \"Oslo\"}}\n</tool_call>"});
   const Json choice = {{"type", "function"}, {"function", {{"name", "get_weather"}}}};
   for (const Json& wanted : {choice, Json("required")}) {
     const Json whole = Json::parse(request(server.port(), "POST", kPath,

@@ -51,7 +51,7 @@ std::string last_prompt(WireServer& server) {
 
 Json claude_body(const Json& more = Json::object()) {
   Json body = {{"model", "claude"},
-               {"max_tokens", 100},
+               {"max_tokens", 1000},
                {"messages", Json::array({{{"role", "user"}, {"content", "Hi"}}})}};
   for (const auto& [key, value] : more.items()) body[key] = value;
   return body;
