@@ -38,13 +38,13 @@ FakeAnswer answer_to(const std::string& prompt) {
   return {.text = "Hello there."};
 }
 
-struct Run {
+struct Finished {
   int status = -1;
   std::string output;
 };
 
-Run run(const std::string& command) {
-  Run result;
+Finished run_shell(const std::string& command) {
+  Finished result;
   FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
   std::array<char, 4096> bytes;
   size_t count = 0;
@@ -68,17 +68,17 @@ class Clients : public ::testing::Test {
 };
 
 TEST_F(Clients, OpenAiAndAnthropicSdks) {
-  const Run done =
-      run(std::string(kPython) + " " RAFTER_SOURCE_DIR "/tests/wire/clients/sdk_client.py " + server.url());
+  const Finished done = run_shell(std::string(kPython) +
+                                  " " RAFTER_SOURCE_DIR "/tests/wire/clients/sdk_client.py " + server.url());
   EXPECT_EQ(done.status, 0) << done.output;
 }
 
 // Requests made from the server's own description: no 5xx and no hang.
 TEST_F(Clients, SchemathesisFindsNoServerError) {
-  const Run done =
-      run("timeout 300 " + std::string(kPython) + " -m schemathesis.cli run " + server.url() +
-          "/openapi.json --checks not_a_server_error --max-examples 10 --seed 1 --request-timeout 10 "
-          "--phases examples,fuzzing --no-color");
+  const Finished done =
+      run_shell("timeout 300 " + std::string(kPython) + " -m schemathesis.cli run " + server.url() +
+                "/openapi.json --checks not_a_server_error --max-examples 10 --seed 1 --request-timeout 10 "
+                "--phases examples,fuzzing --no-color");
   EXPECT_EQ(done.status, 0) << done.output.substr(done.output.size() > 6000 ? done.output.size() - 6000 : 0);
 }
 

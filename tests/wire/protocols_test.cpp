@@ -346,7 +346,7 @@ TEST(Ollama, ChatIsLinesOfJson) {
       {"model", "m:latest"},
       {"messages", Json::array({{{"role", "user"}, {"content", "Hi"}}})},
       {"tools", tools},
-      {"options", {{"temperature", 0}, {"num_predict", 77}, {"repeat_penalty", 1.2}, {"stop", {"zzz"}}}}};
+      {"options", {{"temperature", 0}, {"num_predict", 777}, {"repeat_penalty", 1.2}, {"stop", {"zzz"}}}}};
   const WireReply reply = post(server, "/api/chat", body);
   EXPECT_EQ(reply.headers.at("content-type"), "application/x-ndjson");
   std::string thinking, content;
@@ -365,7 +365,7 @@ TEST(Ollama, ChatIsLinesOfJson) {
   EXPECT_EQ(all.back()["done"], true);
   EXPECT_EQ(all.back()["done_reason"], "stop");
   EXPECT_EQ(all.back()["prompt_eval_count"], server.requests()[0].prompt.size());
-  EXPECT_EQ(server.requests()[0].max_tokens, 77);
+  EXPECT_EQ(server.requests()[0].max_tokens, 777);
   EXPECT_EQ(server.requests()[0].sampling.repetition.strength, 1.2f);
   EXPECT_EQ(server.requests()[0].sampling.temperature, 0);
 }

@@ -21,14 +21,14 @@ std::string utc_time(int64_t seconds) {
 
 int64_t nanoseconds(double seconds) { return static_cast<int64_t>(seconds * 1e9); }
 
-Json figures(const Answer& answer) {
-  return {{"done_reason", answer.ending == Ending::length ? "length" : "stop"},
-          {"total_duration", nanoseconds(answer.timings.prompt_seconds + answer.timings.predicted_seconds)},
-          {"load_duration", 0},
-          {"prompt_eval_count", answer.usage.prompt},
-          {"prompt_eval_duration", nanoseconds(answer.timings.prompt_seconds)},
-          {"eval_count", answer.usage.completion},
-          {"eval_duration", nanoseconds(answer.timings.predicted_seconds)}};
+void add_figures(const Answer& answer, Json& json) {
+  json["done_reason"] = answer.ending == Ending::length ? "length" : "stop";
+  json["total_duration"] = nanoseconds(answer.timings.prompt_seconds + answer.timings.predicted_seconds);
+  json["load_duration"] = 0;
+  json["prompt_eval_count"] = answer.usage.prompt;
+  json["prompt_eval_duration"] = nanoseconds(answer.timings.prompt_seconds);
+  json["eval_count"] = answer.usage.completion;
+  json["eval_duration"] = nanoseconds(answer.timings.predicted_seconds);
 }
 
 Json call_json(const AnswerCall& call) {
@@ -75,7 +75,7 @@ class OllamaReply : public Reply {
 
   std::string end(const Answer& answer) override {
     Json last = body("", "", {}, true);
-    for (auto& [key, value] : figures(answer).items()) last[key] = value;
+    add_figures(answer, last);
     return to_text(last) + "\n";
   }
 
@@ -84,7 +84,7 @@ class OllamaReply : public Reply {
 
   Json whole(const Answer& answer) override {
     Json json = body(answer.content, answer.reasoning, answer.calls, true);
-    for (auto& [key, value] : figures(answer).items()) json[key] = value;
+    add_figures(answer, json);
     return json;
   }
 

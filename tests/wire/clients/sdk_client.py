@@ -65,7 +65,8 @@ def errors():
     except openai.NotFoundError:
         pass
     try:
-        claude.messages.create(model="m", max_tokens=10, messages=[{"role": "user", "content": "Hi"}], temperature=-1)
+        claude.messages.create(model="m", max_tokens=10, messages=[{"role": "user", "content": "Hi"}],
+                               extra_body={"temperature": -1})  # fmt: skip
         raise AssertionError("no error")
     except anthropic.BadRequestError as error:
         assert "temperature" in str(error)
