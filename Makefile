@@ -1,5 +1,5 @@
 # Front door. Each target does everything it needs from a bare checkout and may be run again at any time.
-.PHONY: help demo build test test-gpu lint check oracle test-asan test-tsan fuzz install clean
+.PHONY: help demo build test test-gpu lint check oracle test-asan test-tsan fuzz fuzz-tokenizers install clean
 
 SMOLLM2 := build/models/smollm2-135m-instruct.gguf
 
@@ -9,7 +9,8 @@ help:
 	@echo "make test        build, make the expected values with the pinned Python peers, run the test suite"
 	@echo "make test-gpu    build with CUDA (build/cuda) and run the tests that need a GPU; they are skipped without one"
 	@echo "make check       lint, test, and the suite under the sanitizers: what CI runs"
-	@echo "make fuzz        the long runs of the fuzz targets (FUZZ_RUNS=10000000 each, hours); FUZZ_TARGETS=a_fuzz,b_fuzz"
+	@echo "make fuzz        the long runs of the fuzz targets (FUZZ_RUNS=10000000 each, hours); FUZZ_TARGETS=a_fuzz,b_fuzz FUZZ_JOBS=8"
+	@echo "make fuzz-tokenizers  55,000 more texts (SEED=2) through every vocabulary, compared with the tokenizers library"
 	@echo "make lint        formatting and include directions (make lint FIX=1 formats)"
 	@echo "make install     install the release build (PREFIX=/usr/local)"
 	@echo "make clean       remove build/"
@@ -44,7 +45,9 @@ oracle: build/.test-dependencies $(SMOLLM2)
 	@build/oracle/venv/bin/python oracle/generate.py --out build/oracle/data
 	@build/oracle/venv/bin/python oracle/smollm2.py --gguf $(SMOLLM2) --out build/oracle/smollm2
 	@$(MAKE) --no-print-directory build/oracle/tokenizer/vectors.json build/oracle/tokenizer/smollm2_ids.json \
-	  build/oracle/jinja/random.json build/oracle/codec/vectors.txt build/oracle/vocabularies/corpus.bin
+	  build/oracle/jinja/random.json build/oracle/codec/vectors.txt build/oracle/vocabularies/corpus.bin \
+	  build/oracle/json_schema/random.jsonl \
+	  build/oracle/draft/mixture.safetensors
 
 TOKENIZER_VECTORS := oracle/tokenizer_vectors.py oracle/tokenizer_texts.py oracle/gguf_tokenizer.py oracle/requirements.txt
 
@@ -54,8 +57,15 @@ build/oracle/tokenizer/vectors.json: $(TOKENIZER_VECTORS)
 build/oracle/tokenizer/smollm2_ids.json: $(TOKENIZER_VECTORS) $(SMOLLM2)
 	@build/oracle/venv/bin/python oracle/tokenizer_vectors.py --out build/oracle/tokenizer --gguf $(SMOLLM2)
 
+build/oracle/draft/mixture.safetensors: oracle/qwen3_5_draft.py build/oracle/data/manifest.json
+	@build/oracle/venv/bin/python oracle/qwen3_5_draft.py --data build/oracle/data --out build/oracle/draft
+
 build/oracle/codec/vectors.txt: oracle/codec_vectors.py oracle/requirements.txt
 	@build/oracle/venv/bin/python oracle/codec_vectors.py --random $@
+
+build/oracle/json_schema/random.jsonl: oracle/json_schema.py tests/data/json_schema_cases.json oracle/requirements.txt
+	@build/oracle/venv/bin/python oracle/json_schema.py hand tests/data/json_schema_cases.json
+	@build/oracle/venv/bin/python oracle/json_schema.py random --out $@
 
 VOCABULARIES := oracle/tokenizer_vocabularies.py oracle/tokenizer_corpus.py oracle/tokenizer_trained.py
 
@@ -98,13 +108,22 @@ test-tsan: build/.test-dependencies
 	@RAFTER_ORACLE_SAMPLE=1 scripts/run-tests build/tsan --programs '^($(subst $(space),|,$(TSAN_TESTS)))$$'
 
 FUZZ_RUNS := 10000000
+FUZZ_JOBS := 1
 
 # One target after another at the lowest priority; the record goes to bench/records/fuzz.json. Short runs of the same
 # targets are part of the test suite.
 fuzz: build/.test-dependencies
 	@cmake --preset fuzz > build/configure-fuzz.log || { cat build/configure-fuzz.log; exit 1; }
 	@cmake --build --preset fuzz --target fuzz_targets
-	@scripts/fuzz build/fuzz --runs $(FUZZ_RUNS) $(if $(FUZZ_TARGETS),--targets $(FUZZ_TARGETS))
+	@scripts/fuzz build/fuzz --runs $(FUZZ_RUNS) --jobs $(FUZZ_JOBS) $(if $(FUZZ_TARGETS),--targets $(FUZZ_TARGETS))
+
+# Another 55,000 texts, made from SEED, through every vocabulary and the `tokenizers` library: the ids and texts must be the
+# same. `make test` has those of seed 1.
+SEED := 2
+fuzz-tokenizers: build $(SMOLLM2)
+	@oracle/setup build/oracle/venv
+	@build/oracle/venv/bin/python oracle/tokenizer_vocabularies.py --out build/oracle/vocabularies-seed --gguf $(SMOLLM2) --seed $(SEED)
+	@RAFTER_VOCABULARIES=$(CURDIR)/build/oracle/vocabularies-seed build/release/tests/vocabularies_test
 
 check:
 	@scripts/run-tests --clear

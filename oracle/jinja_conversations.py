@@ -45,13 +45,29 @@ CONVERSATIONS = {
     "wrong_roles": [user("a"), user("b"), {"role": "critic", "content": "c"}],
     "empty": [],
     "null_content": [system(""), user(""), assistant(None), user("x")],
+    "empty_texts": [system(" \n"), user("   \n"), assistant(""), user("")],
+    "no_role": [user("Hi"), {"content": "from whom?"}],
+    "null_role": [{"role": None, "content": "a"}, {"role": "", "content": "b"}],
+    "no_content": [{"role": "system"}, {"role": "user"}, {"role": "assistant"}, user("x")],
+    "odd_content": [user(5), assistant({"a": [1, None]}), user(["x", 2, {"type": "text"}, {"type": "image"}, {}]), assistant(True)],
+    "string_arguments": [user("Weather?"), assistant("", tool_calls=[call(1, "get_weather", "{\"city\": \"Zürich\"}")]), result(1, "get_weather", "r")],
+    "odd_calls": [user("a"), assistant("b", tool_calls=[]), user("c"), assistant("d", tool_calls=[{"name": "get_weather", "arguments": {}}]), result(1, "f", "r")],
+    "no_arguments": [user("a"), assistant(None, tool_calls=[{"function": {"name": "f"}}, {"id": None, "type": "function", "function": {"name": "g", "arguments": None}}])],
+    "tool_first": [result(1, "get_weather", "sunny"), user("x")],
+    "odd_results": [user("a"), assistant("", tool_calls=[CALL_1]), {"role": "tool", "content": [{"type": "text", "text": "t"}]}, {"role": "tool", "content": {"temp": 1.0}}],
+    "developer": [{"role": "developer", "content": "Be brief."}, user("Hi")],
+    "late_system": [user("a"), assistant("b"), system("Now in French."), user("c")],
+    "empty_thinking": [user("a"), assistant("b", reasoning_content="", thinking=""), user("c"), assistant("<think></think>"), user("d"), assistant("</think>e<think>")],
 }
+
+ODD = ("no_role", "null_role", "no_content", "odd_content", "odd_calls", "no_arguments", "tool_first", "empty_texts")
 
 # Besides messages, bos_token and eos_token.
 VARIANTS = {
     "plain": {},
     "prompt": {"add_generation_prompt": True},
     "tools": {"add_generation_prompt": True, "tools": TOOLS},
+    "no_tools": {"add_generation_prompt": True, "tools": [], "enable_thinking": None},
     "none": {"add_generation_prompt": True, "tools": None, "documents": None},
     "think": {"add_generation_prompt": True, "enable_thinking": True, "thinking": True},
     "no_think": {"add_generation_prompt": True, "enable_thinking": False, "thinking": False, "tools": TOOLS},
@@ -64,9 +80,11 @@ def inputs():
     """(name, variables) for every conversation in every variant that can matter to it."""
     for name, messages in CONVERSATIONS.items():
         for variant, extra in VARIANTS.items():
-            if variant in ("none", "extras") and name not in ("one", "turns", "tool_calls"):
+            if variant in ("none", "no_tools", "extras") and name not in ("one", "turns", "tool_calls"):
                 continue
             if variant in ("think", "no_think") and name in ("wrong_roles", "empty", "answered"):
+                continue
+            if variant == "think" and name in ODD:
                 continue
             if variant == "tools" and name in ("wrong_roles", "null_content"):
                 continue

@@ -18,6 +18,7 @@ import re
 import signal
 import warnings
 
+from jinja2.exceptions import TemplateError
 from transformers.utils import chat_template_utils
 
 import jinja_cases
@@ -45,6 +46,14 @@ def render(template, variables):
         return text
     except Exception:
         return None
+
+
+def refusal(template, variables):
+    """What raise_exception was called with, or None when the error is another one."""
+    try:
+        compile_template(template).render(**copy.deepcopy(variables))
+    except Exception as error:
+        return str(error) if type(error) is TemplateError else None
 
 
 def fnv1a(data):
@@ -116,12 +125,14 @@ def write_random(out, count, seed):
 
 def write_real(templates, out, expectations):
     inputs = list(jinja_conversations.inputs())
-    results = {}
+    results, refusals = {}, {}
     for path in sorted(pathlib.Path(templates).glob("*.jinja")):
         source = path.read_bytes().decode()
         row = []
         for name, variables in inputs:
             text = render(source, variables)
+            if text is None and (message := refusal(source, variables)) is not None:
+                refusals.setdefault(path.name, {})[name] = message
             row.append("error" if text is None else f"{len(text.encode())}:{fnv1a(text.encode())}")
             if expectations:
                 folder = pathlib.Path(expectations) / path.stem
@@ -134,6 +145,8 @@ def write_real(templates, out, expectations):
                  ",\"variants\":" + json.dumps(jinja_conversations.VARIANTS, ensure_ascii=False, separators=(",", ":")),
                  ",\"inputs\":" + json.dumps([name for name, _ in inputs], separators=(",", ":")), ",\"templates\":{"]
         lines.append(",\n".join(json.dumps(name) + ":" + json.dumps(row, separators=(",", ":")) for name, row in results.items()))
+        lines.append("},\"refusals\":{")
+        lines.append(",\n".join(json.dumps(name) + ":" + json.dumps(row, separators=(",", ":")) for name, row in refusals.items()))
         pathlib.Path(out).write_text("\n".join(lines) + "\n}}\n", newline="")
 
 

@@ -98,6 +98,12 @@ def random_bytes(rng):
     return rng.choice(TEXTS).encode()[rng.randrange(3) : -1 - rng.randrange(3)]  # cut inside a character
 
 
+def expanded(rng):
+    """Characters that normalization makes several of, or none, at the beginning."""
+    some = "½⅓㎏™℃ǆﬁ㏂⑴ỗが각ΐ㍿﷽İ" + "\u00ad\u200b\u0001\u0301"
+    return "".join(rng.choice(some) for _ in range(rng.randint(1, 3))) + rng.choice(["", " ", "a", "1", " x", "é"])
+
+
 def code_points(rng):
     def one():
         point = rng.randrange(rng.choice([0x3000, 0x10000, 0x20000, 0x110000]))
@@ -124,5 +130,6 @@ def corpus(seed, scale=1.0):
     texts += [marked(rng).encode() for _ in some(4000)]
     texts += [random_bytes(rng) for _ in some(5000)]
     texts += [code_points(rng).encode() for _ in some(3000)]
+    texts += [expanded(rng).encode() for _ in some(1000)]
     texts += [rng.choice(" \n\t.=-_#▁ae0").encode() * rng.choice([2, 3, 7, 16, 17, 31, 64, 65, 130, 300]) for _ in some(200)]
     return texts

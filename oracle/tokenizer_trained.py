@@ -179,6 +179,23 @@ def small_tokenizers(texts, rules):
             decoders.Metaspace(prepend_scheme="never"),
             roberta,
         )
+    # A token in the middle of what one character became; what is behind it still comes from the text's first one.
+    parts = lambda made: (made.add_tokens([AddedToken(part, normalized=True) for part in "1TkC (".split(" ")]), made)[1]
+    yield "bpe_first", parts(
+        tokenizer(
+            models.BPE(unk_token="<unk>"),
+            bpe(900, limit_alphabet=200),
+            texts,
+            normalizers.Sequence([normalizers.NFKD(), normalizers.StripAccents(), normalizers.Replace(Regex("[/x]"), "é⁄")]),
+            pre_tokenizers.Sequence([pre_tokenizers.Digits(), metaspace(prepend_scheme="first")]),
+            decoders.Metaspace(prepend_scheme="first"),
+        )
+    )
+    yield "unigram_first", parts(
+        tokenizer(models.Unigram(), unigram(), texts, precompiled(), metaspace(prepend_scheme="first"), decoders.Metaspace())
+    )
+    scripts = pre_tokenizers.Sequence([pre_tokenizers.UnicodeScripts(), metaspace(prepend_scheme="first")])
+    yield "unigram_scripts", tokenizer(models.Unigram(), unigram(), texts, None, scripts, decoders.Metaspace())
     clip = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(Regex(r"'s|'t|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed", invert=True)]
     )

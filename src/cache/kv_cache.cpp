@@ -12,6 +12,8 @@ constexpr int64_t kMostBlocks = int64_t{1} << 30;
 // Windows that snapshots may keep alive, for each sequence that there may be.
 constexpr int64_t kSnapshotsPerSequence = 4;
 
+constexpr double kSlidingShare = 0.25;
+
 }  // namespace
 
 void KvCache::group(const std::vector<LayerShape>& layers) {
@@ -31,27 +33,34 @@ void KvCache::group(const std::vector<LayerShape>& layers) {
 }
 
 // Every kind gets the blocks that all sequences could hold, or, where they do not fit together, the same
-// share of them, but never less than one sequence's windows.
+// share of them. Windows are bounded while sequences may be as long as the model takes, so sliding kinds get
+// what they want up to kSlidingShare of the bytes (else few sequences could run side by side), and never less
+// than one sequence's windows.
 base::Result<std::vector<int64_t>> KvCache::share_bytes() const {
   std::vector<int64_t> wanted, least;
-  double all = 0;
+  double all = 0, sliding = 0;
   for (const Kind& kind : kinds_) {
     const int64_t one =
         BlockTables::blocks_of_sequence(kind.window, options_.max_positions, options_.rows_per_step);
     const int64_t snapshots = kind.window == 0 ? 0 : kSnapshotsPerSequence * (blocks_for(kind.window) + 1);
     wanted.push_back((one + snapshots) * options_.max_sequences);
     least.push_back(kind.window == 0 ? 1 : one);
-    all += static_cast<double>(wanted.back() * kind.block_bytes);
+    const auto kind_bytes = static_cast<double>(wanted.back() * kind.block_bytes);
+    all += kind_bytes;
+    sliding += kind.window > 0 ? kind_bytes : 0;
   }
-  const double share = std::min(1.0, static_cast<double>(options_.bytes) / all);
+  const auto bytes = static_cast<double>(options_.bytes);
+  const double fair_share = std::min(1.0, bytes / all);
+  const double sliding_share =
+      sliding == all ? fair_share : std::max(fair_share, std::min(1.0, kSlidingShare * bytes / sliding));
   std::vector<int64_t> blocks(kinds_.size());
   int64_t left = options_.bytes;
   for (const bool is_sliding : {true, false}) {  // what must be there first; the rest takes what is left
     for (size_t k = 0; k < kinds_.size(); ++k) {
       if ((kinds_[k].window > 0) != is_sliding) continue;
-      const auto fair = static_cast<int64_t>(static_cast<double>(wanted[k]) * share);
-      blocks[k] = std::min({std::max(fair, least[k]), wanted[k], kMostBlocks});
-      if (!is_sliding) blocks[k] = std::min(blocks[k], left / kinds_[k].block_bytes);
+      const auto fair = static_cast<int64_t>(static_cast<double>(wanted[k]) * sliding_share);
+      blocks[k] = is_sliding ? std::max(fair, least[k]) : left / kinds_[k].block_bytes;
+      blocks[k] = std::min({blocks[k], wanted[k], kMostBlocks});
       left -= blocks[k] * kinds_[k].block_bytes;
       if (left >= 0 && blocks[k] >= least[k]) continue;
       return base::Error{

@@ -25,6 +25,7 @@ constexpr const char* kHelp =
 
 struct ChatFlags {
   std::string model, system;
+  std::optional<bool> thinking;
   bool verbose = false;
   EngineFlags engine;
   SamplingFlags sampling;
@@ -67,9 +68,13 @@ class Chat {
 
  private:
   void ask(const std::string& question) {
-    const auto result = session_.ask_blocking(question, [&](const std::string& text) {
-      if (!write_stdout(text)) interrupt_.raise();
+    bool was_reasoning = false;
+    const auto result = session_.ask_blocking(question, [&](const std::string& text, bool is_reasoning) {
+      if (was_reasoning && !is_reasoning) end_reasoning();
+      was_reasoning = is_reasoning;
+      if (!(is_reasoning ? write_reasoning(text) : write_stdout(text))) interrupt_.raise();
     });
+    if (was_reasoning) end_reasoning();
     if (!result.ok()) {
       print_error(result.error());
       if (result.error().code == base::ErrorCode::out_of_memory && is_interactive_) {
@@ -79,6 +84,20 @@ class Chat {
     }
     write_stdout(result->reason == decode::FinishReason::cancelled ? " [stopped]\n" : "\n");
     if (verbose_) fmt::print(stderr, "{}", stats());
+  }
+
+  // What a model thinks is dim on a terminal; elsewhere standard output has the answers alone.
+  static bool write_reasoning(const std::string& text) {
+    if (stdout_is_terminal()) return write_dim(text);
+    std::fputs(text.c_str(), stderr);
+    return true;
+  }
+  static void end_reasoning() {
+    if (stdout_is_terminal()) {
+      write_stdout("\n\n");
+    } else {
+      std::fputs("\n", stderr);
+    }
   }
 
   // A line that starts with one slash. Returns false to leave.
@@ -150,9 +169,13 @@ base::Status run(ChatFlags flags) {
   RAFTER_ASSIGN(LoadedModel model, load_model(flags.model, flags.engine));
   RAFTER_ASSIGN(decode::GenerationRequest settings, request_of(flags.sampling, model.text));
   settings.cancelled = &interrupt.flag();
-  RAFTER_TRY(model.text.render_chat(
-      {{"user", "Hello"}}));  // a missing template is better found before the first question
-  ChatSession session(*model.lane, model.text, std::move(settings), flags.system);
+  // What is missing is better found before the first question.
+  RAFTER_TRY(model.text.render_chat({{"user", "Hello"}}));
+  if (flags.thinking && !model.text.has_thinking_switch()) {
+    return base::Error{base::ErrorCode::invalid_argument, "the model's chat template has no such switch",
+                       *flags.thinking ? "--thinking" : "--no-thinking", ""};
+  }
+  ChatSession session(*model.lane, model.text, std::move(settings), {flags.thinking}, flags.system);
   const auto reader = make_line_reader(interrupt, history_file());
   if (stdin_is_terminal() && stdout_is_terminal()) {
     write_stdout(fmt::format("{} ({}). /help lists commands.\n", model.name, model.engine->executor_name()));
@@ -164,6 +187,9 @@ Action define(CLI::App& app) {
   auto flags = std::make_shared<ChatFlags>();
   app.add_option("model", flags->model, "a path, or part of a registered model's name")->required();
   app.add_option("--system", flags->system, "a system message");
+  app.add_flag("--thinking,!--no-thinking", flags->thinking,
+               "have the model think before it answers, or not, if its template can be told; without either\n"
+               "flag it does as it likes. What it thinks is dim, or goes to standard error when piped");
   app.add_flag("--verbose", flags->verbose, "print figures on standard error after each answer");
   add_sampling_flags(app, flags->sampling);
   add_engine_flags(app, flags->engine);
@@ -175,6 +201,7 @@ Action define(CLI::App& app) {
 const Verb kChatVerb{"chat", "talk with a model; /help inside",
                      "  rafter chat smollm2\n"
                      "  rafter chat smollm2 --system \"Answer in one sentence.\" --temperature 0.3\n"
+                     "  rafter chat qwen3 --no-thinking\n"
                      "  printf 'Hello\\nAnd again\\n' | rafter chat smollm2\n",
                      define};
 

@@ -3,8 +3,14 @@
 namespace rafter::cli {
 
 ChatSession::ChatSession(sched::Scheduler& lane, const decode::ModelText& text,
-                         decode::GenerationRequest settings, std::string system)
-    : lane_(lane), text_(text), settings_(std::move(settings)), system_(std::move(system)) {
+                         decode::GenerationRequest settings, decode::ChatSwitches switches,
+                         std::string system)
+    : lane_(lane),
+      text_(text),
+      settings_(std::move(settings)),
+      format_(text.output_format()),
+      switches_(switches),
+      system_(std::move(system)) {
   clear();
 }
 
@@ -18,16 +24,32 @@ void ChatSession::set_system(std::string system) {
   clear();
 }
 
-base::Result<decode::GenerationResult> ChatSession::ask_blocking(
-    const std::string& question, const std::function<void(const std::string&)>& on_text) {
+base::Result<decode::GenerationResult> ChatSession::ask_blocking(const std::string& question,
+                                                                 const OnText& on_text) {
   std::vector<decode::ChatMessage> messages = messages_;
   messages.push_back({"user", question});
   decode::GenerationRequest request = settings_;
-  RAFTER_ASSIGN(request.prompt, text_.chat_prompt(messages));
+  RAFTER_ASSIGN(decode::ChatPrompt prompt, text_.chat_turn(messages, switches_));
+  request.prompt = std::move(prompt.tokens);
+
+  text::OutputParserOptions options;
+  options.parse_calls = false;  // no tools are offered
+  options.start = prompt.start;
+  text::OutputParser parser(format_, options);
+  decode::ChatMessage answer{"assistant", ""};
+  const auto take = [&](const std::vector<text::OutputEvent>& events) {
+    for (const text::OutputEvent& event : events) {
+      const bool is_reasoning = event.kind == text::OutputEvent::Kind::reasoning;
+      (is_reasoning ? answer.reasoning : answer.content) += event.text;
+      on_text(event.text, is_reasoning);
+    }
+  };
   RAFTER_ASSIGN(decode::GenerationResult result,
-                sched::generate_blocking(lane_, std::move(request),
-                                         [&](const decode::TokenEvent& event) { on_text(event.text); }));
-  messages.push_back({"assistant", result.text});
+                sched::generate_blocking(lane_, std::move(request), [&](const decode::TokenEvent& event) {
+                  take(parser.push(event.text));
+                }));
+  take(parser.finish());
+  messages.push_back(std::move(answer));
   messages_ = std::move(messages);
   count(result);
   last_ = result;

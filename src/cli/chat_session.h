@@ -13,15 +13,17 @@ namespace rafter::cli {
 
 class ChatSession {
  public:
+  // A piece of the answer, or of what the model thinks before it.
+  using OnText = std::function<void(const std::string& text, bool is_reasoning)>;
+
   // `lane` and `text` must outlive the session. `settings`: a request without a prompt, used for every turn.
   ChatSession(sched::Scheduler& lane, const decode::ModelText& text, decode::GenerationRequest settings,
-              std::string system);
+              decode::ChatSwitches switches, std::string system);
 
   // Asks and waits for the answer, which goes to on_text as it comes. A turn that was cancelled is kept with
   // what was said of it; one that failed or did not fit leaves the conversation as it was. Errors: the
   // template's, out_of_memory (the context is full), the engine's.
-  base::Result<decode::GenerationResult> ask_blocking(const std::string& question,
-                                                      const std::function<void(const std::string&)>& on_text);
+  base::Result<decode::GenerationResult> ask_blocking(const std::string& question, const OnText& on_text);
 
   // Forgets the turns, keeps the system message.
   void clear();
@@ -45,6 +47,8 @@ class ChatSession {
   sched::Scheduler& lane_;
   const decode::ModelText& text_;
   decode::GenerationRequest settings_;
+  text::OutputFormat format_;
+  decode::ChatSwitches switches_;
   std::string system_;
   std::vector<decode::ChatMessage> messages_;
   Totals totals_;

@@ -7,11 +7,13 @@
 
 #include <unistd.h>
 
+#include "base/mapped_file.h"
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/sampling_flags.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "decode/json_constraint.h"
 
 namespace rafter::cli {
 namespace {
@@ -20,12 +22,14 @@ struct GenerateFlags {
   std::string model;
   std::optional<std::string> prompt;
   std::string system;
+  std::string json_schema;  // a file, or -
+  bool json_object = false;
   bool raw = false, json = false, verbose = false;
   EngineFlags engine;
   SamplingFlags sampling;
 };
 
-base::Result<std::string> read_stdin(const InterruptFlag& interrupt) {
+base::Result<std::string> read_stdin(const InterruptFlag& interrupt, const char* what) {
   constexpr size_t kLimit = 64 << 20;
   std::string text;
   char buffer[1 << 16];
@@ -36,7 +40,7 @@ base::Result<std::string> read_stdin(const InterruptFlag& interrupt) {
     if (count == 0) return text;
     text.append(buffer, static_cast<size_t>(count));
     if (text.size() > kLimit) {
-      return base::Error{base::ErrorCode::invalid_argument, "the prompt is larger than 64 MiB",
+      return base::Error{base::ErrorCode::invalid_argument, fmt::format("the {} is larger than 64 MiB", what),
                          "standard input", ""};
     }
   }
@@ -57,7 +61,7 @@ base::Result<std::string> read_prompt(const GenerateFlags& flags, const Interrup
     return base::Error{base::ErrorCode::invalid_argument, "there is no prompt", "generate",
                        "give it as an argument, or - to type it and end with Ctrl-D"};
   }
-  RAFTER_ASSIGN(std::string text, read_stdin(interrupt));
+  RAFTER_ASSIGN(std::string text, read_stdin(interrupt, "prompt"));
   if (!flags.raw && text.ends_with('\n')) text.pop_back();
   return text;
 }
@@ -69,6 +73,30 @@ base::Result<std::vector<int32_t>> prompt_tokens(const GenerateFlags& flags, con
   if (!flags.system.empty()) messages.push_back({"system", flags.system});
   messages.push_back({"user", prompt});
   return text.chat_prompt(messages);
+}
+
+// The schema that the answer is held to; empty: none.
+base::Result<std::string> read_schema(const GenerateFlags& flags, const InterruptFlag& interrupt) {
+  if (flags.json_object) return std::string(text::kAnyJsonObject);
+  if (flags.json_schema.empty()) return std::string();
+  if (flags.json_schema == "-") return read_stdin(interrupt, "schema");
+  constexpr uint64_t kLimit = 64 << 20;
+  return base::read_text_file(flags.json_schema, kLimit);
+}
+
+base::Status hold_to(const std::string& schema, const LoadedModel& model,
+                     decode::GenerationRequest& request) {
+  if (schema.empty()) return {};
+  RAFTER_ASSIGN(const text::TokenIndex index,
+                text::TokenIndex::from(model.text.tokenizer(), model.text.end_tokens()));
+  auto compiled = text::compile_json_schema(schema, index);
+  if (!compiled.ok()) {
+    base::Error error = compiled.error();
+    error.where = "--json-schema: " + error.where;
+    return error;
+  }
+  request.constraint = std::make_shared<decode::JsonConstraint>(*compiled);
+  return {};
 }
 
 void print_json(const LoadedModel& model, const decode::GenerationResult& result) {
@@ -97,12 +125,18 @@ base::Status run(const GenerateFlags& flags) {
     return base::Error{base::ErrorCode::invalid_argument, "does not go with --raw", "--system",
                        "a raw prompt has no messages"};
   }
+  if (flags.json_schema == "-" && (!flags.prompt || *flags.prompt == "-")) {
+    return base::Error{base::ErrorCode::invalid_argument, "standard input cannot be the prompt too",
+                       "--json-schema", "give the prompt as an argument"};
+  }
   InterruptFlag interrupt;
+  RAFTER_ASSIGN(const std::string schema, read_schema(flags, interrupt));
   RAFTER_ASSIGN(const std::string prompt, read_prompt(flags, interrupt));
   RAFTER_TRY(check_not_empty(prompt));
   RAFTER_ASSIGN(LoadedModel model, load_model(flags.model, flags.engine));
   RAFTER_ASSIGN(decode::GenerationRequest request, request_of(flags.sampling, model.text));
   RAFTER_ASSIGN(request.prompt, prompt_tokens(flags, model.text, prompt));
+  RAFTER_TRY(hold_to(schema, model, request));
   request.cancelled = &interrupt.flag();
   RAFTER_ASSIGN(
       const decode::GenerationResult result,
@@ -125,6 +159,9 @@ Action define(CLI::App& app) {
   app.add_option("prompt", flags->prompt, "the prompt; - or nothing: standard input");
   app.add_option("--system", flags->system, "a system message before the prompt");
   app.add_flag("--raw", flags->raw, "continue the prompt as plain text, without the chat template");
+  app.add_option("--json-schema", flags->json_schema,
+                 "a file, or -: the answer is JSON that obeys this JSON Schema")
+      ->excludes(app.add_flag("--json-object", flags->json_object, "the answer is a JSON object"));
   app.add_flag("--json", flags->json, "print one JSON object with text, tokens and figures");
   app.add_flag("--verbose", flags->verbose, "print figures on standard error, terminal or not");
   add_sampling_flags(app, flags->sampling);
@@ -138,7 +175,9 @@ const Verb kGenerateVerb{"generate", "answer one prompt",
                          "  rafter generate smollm2 \"What is the capital of France?\" --temperature 0\n"
                          "  rafter generate ~/models/llama --raw \"Once upon a time\" --max-tokens 100\n"
                          "  git diff | rafter generate smollm2 - --system \"Write a commit message.\"\n"
-                         "  rafter generate smollm2 \"Hello\" --json | jq .decode_tps\n",
+                         "  rafter generate smollm2 \"Hello\" --json | jq .decode_tps\n"
+                         "  rafter generate smollm2 \"Describe Paris as JSON.\" --json-object\n"
+                         "  rafter generate smollm2 \"Invent a person.\" --json-schema person.json\n",
                          define};
 
 }  // namespace rafter::cli

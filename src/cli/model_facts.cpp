@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/model.h"
+#include "text/output_parser.h"
 
 namespace rafter::cli {
 namespace {
@@ -75,33 +76,49 @@ std::string sidecar_of(const format::Checkpoint& checkpoint, const char* name) {
   return text.ok() && text->has_value() ? **text : "";
 }
 
-// The chat template's source, wherever the checkpoint keeps it; "" without one.
+// The sources of all chat templates, wherever the checkpoint keeps them; "" without any.
 std::string template_source(const format::Checkpoint& checkpoint) {
-  if (auto found = checkpoint.gguf_metadata().find("tokenizer.chat_template");
-      found != checkpoint.gguf_metadata().end()) {
-    const auto* text = std::get_if<std::string>(&found->second.value);
-    return text != nullptr ? *text : "";
+  std::string source;
+  const auto& metadata = checkpoint.gguf_metadata();
+  for (auto found = metadata.lower_bound("tokenizer.chat_template");
+       found != metadata.end() && found->first.starts_with("tokenizer.chat_template"); ++found) {
+    if (const auto* text = std::get_if<std::string>(&found->second.value)) source += *text;
   }
-  if (std::string text = sidecar_of(checkpoint, "chat_template.jinja"); !text.empty()) return text;
+  source += sidecar_of(checkpoint, "chat_template.jinja");
+  if (!source.empty() || checkpoint.container() == format::Container::gguf) return source;
   const json config =
       json::parse(sidecar_of(checkpoint, "tokenizer_config.json"), nullptr, /*allow_exceptions=*/false);
   const json value = config.is_object() ? config.value("chat_template", json()) : json();
   return value.is_string() ? value.get<std::string>() : value.is_array() ? value.dump() : "";
 }
 
-// What a template, a pooling module or a vision tower says that the model can do.
+// Whether the checkpoint's texts become one vector: a file that lists sentence-transformers' modules, or a
+// GGUF key that says how to pool.
+bool is_embedding(const format::Checkpoint& checkpoint) {
+  if (checkpoint.container() != format::Container::gguf) {
+    return !sidecar_of(checkpoint, "modules.json").empty();
+  }
+  const auto pooling = checkpoint.gguf_integer(architecture_of(checkpoint) + ".pooling_type", 0);
+  return pooling.ok() && *pooling > 0;
+}
+
+// What templates, a way of pooling or a tower say that the model can do.
 std::string capabilities_of(const format::Checkpoint& checkpoint) {
   const std::string source = template_source(checkpoint);
   const auto mentions = [&](const char* word) { return source.find(word) != std::string::npos; };
+  const auto format = text::choose_output_format(source);
+  const bool marks_reasoning = format.ok() && format->reasoning != nullptr;
+  const json config = config_of(checkpoint);
   std::string words;
   const auto add = [&](bool has, const char* word) {
     if (has) words += (words.empty() ? "" : " ") + std::string(word);
   };
   add(!source.empty(), "chat");
   add(mentions("tools"), "tools");
-  add(mentions("enable_thinking") || mentions("<think>") || mentions("reasoning_content"), "thinking");
-  add(config_of(checkpoint).contains("vision_config"), "vision");
-  add(!sidecar_of(checkpoint, "modules.json").empty(), "embedding");
+  add(marks_reasoning || mentions("enable_thinking") || mentions("reasoning_content"), "thinking");
+  add(config.contains("vision_config"), "vision");
+  add(config.contains("audio_config"), "audio");
+  add(is_embedding(checkpoint), "embedding");
   return words;
 }
 

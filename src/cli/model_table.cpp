@@ -34,6 +34,27 @@ std::vector<std::string> words_of(const std::string& text) {
   return {std::istream_iterator<std::string>(words), std::istream_iterator<std::string>()};
 }
 
+// Towers that a checkpoint may have and this program does not run: it answers from the text alone.
+bool is_unsupported(const std::string& capability) { return capability == "vision" || capability == "audio"; }
+
+std::vector<std::string> capabilities_of(const store::ModelRecord& record, bool supported) {
+  std::vector<std::string> some;
+  for (const std::string& word : words_of(record.capabilities)) {
+    if (is_unsupported(word) != supported) some.push_back(word);
+  }
+  return some;
+}
+
+// "chat tools (no vision)"
+std::string shown_capabilities(const store::ModelRecord& record) {
+  std::string shown;
+  for (const std::string& word : capabilities_of(record, true)) shown += (shown.empty() ? "" : " ") + word;
+  for (const std::string& word : capabilities_of(record, false)) {
+    shown += (shown.empty() ? "(no " : " (no ") + word + ")";
+  }
+  return shown.empty() ? "-" : shown;
+}
+
 Row row_of(const store::ModelRecord& record) {
   std::string architecture = record.architecture;
   if (!record.supported) architecture += " (unsupported)";
@@ -49,7 +70,7 @@ Row row_of(const store::ModelRecord& record) {
           record.quantization,
           format_bytes(record.bytes),
           record.context > 0 ? fmt::format("{}", record.context) : "-",
-          record.capabilities.empty() ? "-" : record.capabilities,
+          shown_capabilities(record),
           record.revision.empty() ? "-" : record.revision.substr(0, kShortRevision)};
 }
 
@@ -92,7 +113,8 @@ std::string model_json(const std::vector<store::ModelRecord>& records) {
          {"parameters", record.parameters},
          {"bytes", record.bytes},
          {"context", record.context},
-         {"capabilities", words_of(record.capabilities)},
+         {"capabilities", capabilities_of(record, true)},
+         {"unsupported_capabilities", capabilities_of(record, false)},
          {"revision", record.revision},
          {"added_at", record.added_at},
          {"missing_files", record.missing ? store::missing_files(record) : std::vector<std::string>()},

@@ -18,7 +18,7 @@ namespace rafter::cli {
 namespace {
 
 struct RenderFlags {
-  std::string template_file, model, input;
+  std::string template_file, model, template_name, input;
 };
 
 // A whole file, or standard input for "-".
@@ -48,11 +48,11 @@ base::Result<std::string> read_text(const std::string& path) {
   }
 }
 
-base::Result<std::string> render_with_model(const std::string& query, const std::string& variables) {
-  RAFTER_ASSIGN(const NamedModel named, find_model(query));
+base::Result<std::string> render_with_model(const RenderFlags& flags, const std::string& variables) {
+  RAFTER_ASSIGN(const NamedModel named, find_model(flags.model));
   RAFTER_ASSIGN(const format::Checkpoint checkpoint, format::Checkpoint::open(named.path));
   RAFTER_ASSIGN(const decode::ModelText model_text, decode::ModelText::from_checkpoint(checkpoint));
-  return model_text.render_variables(variables);
+  return model_text.render_variables(variables, flags.template_name);
 }
 
 base::Result<std::string> render_with_file(const std::string& file, const std::string& variables) {
@@ -66,10 +66,14 @@ base::Status run(const RenderFlags& flags) {
     return base::Error{base::ErrorCode::invalid_argument, "only one of the two can be standard input",
                        "render", ""};
   }
+  if (!flags.template_name.empty() && flags.model.empty()) {
+    return base::Error{base::ErrorCode::invalid_argument, "needs --model", "--template-name",
+                       "a file holds one template"};
+  }
   RAFTER_ASSIGN(const std::string variables, read_text(flags.input));
   RAFTER_ASSIGN(const std::string rendered, flags.model.empty()
                                                 ? render_with_file(flags.template_file, variables)
-                                                : render_with_model(flags.model, variables));
+                                                : render_with_model(flags, variables));
   write_stdout(rendered);
   return {};
 }
@@ -81,6 +85,10 @@ Action define(CLI::App& app) {
                      "a file that holds a chat template (Jinja); - for standard input");
   source->add_option("--model", flags->model,
                      "the chat template and special tokens of a model: a path, or part of a registered name");
+  app.add_option(
+      "--template-name", flags->template_name,
+      "with --model: which of its templates; without it \"tool_use\" if there are tools and such a\n"
+      "template, else \"default\"");
   app.add_option("input", flags->input,
                  "a JSON object with messages, tools and any other variables of the template\n"
                  "(add_generation_prompt, enable_thinking, bos_token, …); - for standard input")
@@ -93,6 +101,7 @@ Action define(CLI::App& app) {
 const Verb kRenderVerb{"render", "print what a chat template makes of messages and tools",
                        "  rafter render --template chat_template.jinja input.json\n"
                        "  rafter render --model smollm2 input.json\n"
+                       "  rafter render --model command-r --template-name rag input.json\n"
                        "  echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], "
                        "\"add_generation_prompt\": true}' |\n"
                        "    rafter render --model smollm2 -\n",

@@ -16,6 +16,7 @@ constexpr Part kParts[] = {
     {"bw", "what the machine gives: memory, arithmetic, barriers, matrix kernels", define_roofline_bw},
     {"step", "one decode step of a model against both roofs, op by op", define_roofline_step},
     {"bytes", "what a token must read, from headers alone", define_roofline_bytes},
+    {"table", "a decode step of several models side by side, recorded", define_roofline_table},
 };
 
 Action define(CLI::App& app) {
@@ -41,7 +42,8 @@ const Verb kRooflineVerb{"roofline", "measure the machine's roofs, and a model's
                          "  rafter roofline step smollm2 --ctx 1024 --batch 4 --trace step.json\n"
                          "  rafter roofline step smollm2 --json | jq .roofline_pct\n"
                          "  rafter roofline bytes smollm2\n"
-                         "  rafter roofline bytes --shape llama3-8b --format mlx4 --ctx 8192 --json\n",
+                         "  rafter roofline bytes --shape llama3-8b --format mlx4 --ctx 8192 --json\n"
+                         "  rafter roofline table smollm2 --ctx 128,1024\n",
                          define};
 
 }  // namespace rafter::cli

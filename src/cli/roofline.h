@@ -9,5 +9,6 @@ namespace rafter::cli {
 Action define_roofline_bw(CLI::App& app);
 Action define_roofline_step(CLI::App& app);
 Action define_roofline_bytes(CLI::App& app);
+Action define_roofline_table(CLI::App& app);
 
 }  // namespace rafter::cli

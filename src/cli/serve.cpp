@@ -82,7 +82,7 @@ base::Result<ServedModel> open_text(const ServeFlags& flags) {
   RAFTER_ASSIGN(decode::ModelText text, decode::ModelText::from_checkpoint(checkpoint));
   if (!flags.chat_template.empty()) {
     RAFTER_ASSIGN(std::string source, read_text(flags.chat_template, "--chat-template"));
-    RAFTER_TRY(text.replace_template(std::move(source), flags.chat_template));
+    RAFTER_TRY(text.replace_templates(std::move(source), flags.chat_template));
   }
   return ServedModel{std::move(named), std::move(text), std::move(facts)};
 }

@@ -76,6 +76,14 @@ bool write_stdout(std::string_view text) {
   return stdout_error == 0;
 }
 
+bool write_dim(std::string_view text) {
+  constexpr std::string_view kDim = "\x1B[2m", kNormal = "\x1B[22m";
+  note_stdout(write_through(STDOUT_FILENO, kDim));
+  write_stdout(text);
+  note_stdout(write_through(STDOUT_FILENO, kNormal));
+  return stdout_error == 0;
+}
+
 base::Status check_stdout() {
   errno = 0;
   std::cout.flush();
@@ -89,8 +97,11 @@ base::Status check_stdout() {
 }
 
 void print_error(const base::Error& error) {
+  constexpr size_t kLongest = 2000;  // bytes: a file or a template can name things at any length
   if (mid_line) write_stdout("\n");
-  fmt::print(stderr, "rafter: {}\n", one_line(error.message()));
+  std::string line = one_line(error.message());
+  if (line.size() > kLongest) line = base::replace_malformed_utf8(line.substr(0, kLongest)) + "…";
+  fmt::print(stderr, "rafter: {}\n", line);
 }
 
 size_t display_width(std::string_view text) {

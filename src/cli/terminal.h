@@ -22,6 +22,9 @@ std::string one_line(std::string_view text);
 // Text to standard output, flushed; made safe when that is a terminal. False once a write failed.
 bool write_stdout(std::string_view text);
 
+// The same in a terminal's dim letters. Only for a terminal.
+bool write_dim(std::string_view text);
+
 // Flushes standard output, stdio's and iostreams'. Error (io) if a write has failed since the start.
 base::Status check_stdout();
 

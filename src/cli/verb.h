@@ -28,7 +28,7 @@ struct Verb {
 
 extern const Verb kServeVerb, kGenerateVerb, kChatVerb, kEmbedVerb, kGetVerb, kModelsVerb, kScanVerb,
     kAddVerb, kGcVerb, kTokenizeVerb, kDetokenizeVerb, kRenderVerb, kPlanVerb, kPerplexityVerb, kRooflineVerb,
-    kSynthVerb, kDoctorVerb, kWorkerVerb;
+    kSynthVerb, kDoctorVerb, kBenchVerb, kEvalsVerb, kFitVerb, kWorkerVerb;
 
 // In the order of the overview.
 std::span<const Verb* const> verbs();

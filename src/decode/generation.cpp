@@ -163,9 +163,9 @@ void Generation::accept(std::span<const float> logits, SamplerScratch& scratch) 
   base::Result<Sample> sample = sampler_.sample(logits, tokens_, scratch, constraint);
   if (!sample.ok()) return finish(FinishReason::error, sample.error());
   if (constraint != nullptr && !constraint->accept(sample->token)) {
-    return finish(FinishReason::error, base::Error{base::ErrorCode::internal,
-                                                   fmt::format("token {} may not come here", sample->token),
-                                                   "constraint", ""});
+    return finish(FinishReason::error,
+                  base::Error{base::ErrorCode::internal,
+                              fmt::format("token {} may not come here", sample->token), "constraint", ""});
   }
   const Clock::time_point now = Clock::now();
   if (!first_token_) {

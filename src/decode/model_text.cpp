@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
+#include "text/quote.h"
 
 namespace rafter::decode {
 namespace {
@@ -34,12 +35,6 @@ int64_t count_special(const text::Tokenizer& tokenizer, const std::vector<int32_
   return std::count_if(ids.begin(), ids.end(), [&](int32_t id) { return tokenizer.is_special(id); });
 }
 
-base::Result<text::ChatTemplate> parse_template(const TextSources& sources) {
-  if (sources.chat_template) return text::ChatTemplate::parse(*sources.chat_template, sources.template_file);
-  return base::Error{base::ErrorCode::unsupported, "the model has no chat template", sources.template_file,
-                     "use --raw to continue plain text"};
-}
-
 }  // namespace
 
 base::Result<ModelText> ModelText::from_checkpoint(const format::Checkpoint& checkpoint) {
@@ -47,8 +42,32 @@ base::Result<ModelText> ModelText::from_checkpoint(const format::Checkpoint& che
   RAFTER_ASSIGN(TextSources sources,
                 is_gguf ? text_sources_of_gguf(checkpoint) : text_sources_of_folder(checkpoint));
   RAFTER_TRY(checkpoint.check_not_cut());  // token types and scores were read from the mapping
-  base::Result<text::ChatTemplate> chat_template = parse_template(sources);
-  return ModelText(std::move(sources), std::move(chat_template));
+  return ModelText(std::move(sources));
+}
+
+ModelText::ModelText(TextSources sources) : sources_(std::move(sources)) {
+  for (const auto& [name, source] : sources_.templates) {
+    templates_.emplace(name, text::ChatTemplate::parse(source.jinja, source.where));
+  }
+}
+
+std::vector<std::string> ModelText::template_names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, parsed] : templates_) names.push_back(name);
+  return names;
+}
+
+base::Result<text::ChatTemplate> ModelText::chat_template(const std::string& name, bool has_tools) const {
+  const bool wants_tool_use = name.empty() && has_tools && templates_.contains("tool_use");
+  const std::string chosen = !name.empty() ? name : wants_tool_use ? "tool_use" : "default";
+  if (const auto found = templates_.find(chosen); found != templates_.end()) return found->second;
+  if (templates_.empty()) {
+    return base::Error{base::ErrorCode::unsupported, "the model has no chat template",
+                       sources_.template_place, "use --raw to continue plain text"};
+  }
+  return base::Error{base::ErrorCode::invalid_argument,
+                     fmt::format("the model has no chat template {}", text::quote(chosen)),
+                     sources_.template_place, fmt::format("it has {}", fmt::join(template_names(), ", "))};
 }
 
 SamplingParams ModelText::default_sampling() const {
@@ -60,54 +79,83 @@ SamplingParams ModelText::default_sampling() const {
   return params;
 }
 
-base::Result<text::Rendered> ModelText::render(const std::vector<ChatMessage>& messages) const {
-  if (!template_.ok()) return template_.error();
+std::string_view ModelText::template_source() const {
+  const auto found = sources_.templates.find("tool_use");
+  return found != sources_.templates.end() ? std::string_view(found->second.jinja) : default_source();
+}
+
+base::Status ModelText::replace_templates(std::string source, std::string where) {
+  RAFTER_ASSIGN(text::ChatTemplate parsed, text::ChatTemplate::parse(source, where));
+  sources_.templates = {{"default", {std::move(source), std::move(where)}}};
+  templates_.clear();
+  templates_.emplace("default", std::move(parsed));
+  return {};
+}
+
+std::string_view ModelText::default_source() const {
+  const auto found = sources_.templates.find("default");
+  return found != sources_.templates.end() ? std::string_view(found->second.jinja) : std::string_view();
+}
+
+text::OutputFormat ModelText::output_format() const { return *text::choose_output_format(default_source()); }
+
+bool ModelText::has_thinking_switch() const {
+  constexpr std::string_view kUses[] = {"enable_thinking", "if thinking", "thinking is defined"};
+  return std::any_of(std::begin(kUses), std::end(kUses), [&](std::string_view use) {
+    return default_source().find(use) != std::string_view::npos;
+  });
+}
+
+base::Result<text::Rendered> ModelText::render(const std::vector<ChatMessage>& messages,
+                                               const ChatSwitches& switches) const {
+  RAFTER_ASSIGN(const text::ChatTemplate chat, chat_template("", /*has_tools=*/false));
   nlohmann::ordered_json variables = {{"messages", nlohmann::ordered_json::array()},
                                       {"add_generation_prompt", true}};
   for (const ChatMessage& message : messages) {
     variables["messages"].push_back(
         {{"role", message.role}, {"content", base::replace_malformed_utf8(message.content)}});
+    if (!message.reasoning.empty())
+      variables["messages"].back()["reasoning_content"] = base::replace_malformed_utf8(message.reasoning);
+  }
+  if (switches.thinking) {  // the names that templates look at
+    variables["enable_thinking"] = *switches.thinking;
+    variables["thinking"] = *switches.thinking;
   }
   for (const auto& [name, text] : sources_.special_tokens)
     variables[name] = base::replace_malformed_utf8(text);
-  return template_->render_json_marked(variables.dump());
+  return chat.render_json_marked(variables.dump());
 }
 
-base::Result<std::string> ModelText::render_chat(const std::vector<ChatMessage>& messages) const {
-  RAFTER_ASSIGN(text::Rendered rendered, render(messages));
+base::Result<std::string> ModelText::render_chat(const std::vector<ChatMessage>& messages,
+                                                 const ChatSwitches& switches) const {
+  RAFTER_ASSIGN(text::Rendered rendered, render(messages, switches));
   return std::move(rendered.text);
 }
 
-std::string_view ModelText::template_source() const {
-  return sources_.chat_template ? std::string_view(*sources_.chat_template) : std::string_view();
+base::Result<ChatPrompt> ModelText::chat_turn(const std::vector<ChatMessage>& messages,
+                                              const ChatSwitches& switches) const {
+  RAFTER_ASSIGN(const text::Rendered rendered, render(messages, switches));
+  RAFTER_ASSIGN(std::vector<int32_t> tokens, encode_rendered(tokenizer(), rendered));
+  return ChatPrompt{std::move(tokens), text::output_start(output_format(), rendered.text)};
 }
 
-base::Status ModelText::replace_template(std::string source, std::string where) {
-  RAFTER_ASSIGN(text::ChatTemplate parsed, text::ChatTemplate::parse(source, where));
-  sources_.chat_template = std::move(source);
-  sources_.template_file = std::move(where);
-  template_ = std::move(parsed);
-  return {};
-}
-
-base::Result<std::string> ModelText::render_variables(std::string_view variables_json) const {
-  RAFTER_ASSIGN(text::Rendered rendered, render_variables_marked(variables_json));
-  return std::move(rendered.text);
-}
-
-base::Result<text::Rendered> ModelText::render_variables_marked(std::string_view variables_json) const {
-  if (!template_.ok()) return template_.error();
+base::Result<std::string> ModelText::render_variables(std::string_view variables_json,
+                                                      const std::string& template_name) const {
   RAFTER_ASSIGN(const text::Value given, text::parse_json_value(variables_json));
-  if (!given.is(text::jinja::Kind::dict)) return template_->render_json_marked(variables_json);  // the error
+  const bool is_dict = given.is(text::jinja::Kind::dict);
+  const text::Value* tools = is_dict ? given.as_dict().find("tools") : nullptr;
+  const bool has_tools = tools != nullptr && !tools->is(text::jinja::Kind::none);
+  RAFTER_ASSIGN(const text::ChatTemplate chat, chat_template(template_name, has_tools));
+  if (!is_dict) return chat.render_json_marked(variables_json);  // the error
   std::vector<std::pair<std::string, text::Value>> variables;
   for (const auto& [name, text] : sources_.special_tokens)
     variables.emplace_back(name, text::Value::string(text, text::Origin::trusted));
   for (const auto& entry : given.as_dict().entries()) variables.emplace_back(entry.key.text(), entry.value);
-  return template_->render(text::Value::dict(variables));
+  return chat.render(text::Value::dict(variables));
 }
 
 base::Result<std::vector<int32_t>> ModelText::chat_prompt(const std::vector<ChatMessage>& messages) const {
-  RAFTER_ASSIGN(const text::Rendered rendered, render(messages));
+  RAFTER_ASSIGN(const text::Rendered rendered, render(messages, {}));
   return encode_rendered(tokenizer(), rendered);
 }
 

@@ -27,9 +27,9 @@ struct GenerationRequest {
   };
   Overflow overflow = Overflow::refuse;
   static constexpr int64_t kAnswerReserve = 256;
-  std::vector<std::string> stop;                // text at which to stop; never shown
-  bool ignore_end = false;                      // go on after an end token
-  std::vector<std::string> kept_markers;        // special tokens that come out as text
+  std::vector<std::string> stop;          // text at which to stop; never shown
+  bool ignore_end = false;                // go on after an end token
+  std::vector<std::string> kept_markers;  // special tokens that come out as text
   // What the answer is held to; it then ends where that is complete and cannot go on, or at an end token.
   std::shared_ptr<TokenConstraint> constraint;
   // Prompt lengths, ascending, at which later requests may branch off. Where an engine cannot go back to any

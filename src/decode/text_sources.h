@@ -23,17 +23,23 @@ struct GenerationDefaults {
   bool operator==(const GenerationDefaults&) const = default;
 };
 
+struct TemplateSource {
+  std::string jinja;
+  std::string where;  // it came from, for messages
+};
+
 struct TextSources {
   text::Tokenizer tokenizer;
-  std::optional<std::string> chat_template;           // Jinja source
-  std::string template_file;                          // where it came from, for messages
+  std::map<std::string, TemplateSource> templates;    // by name: "default", "tool_use", …
+  std::string template_place;                         // where one would be, for messages
   std::map<std::string, std::string> special_tokens;  // "bos_token" → "<s>", for the template
   std::vector<int32_t> end_tokens;                    // ascending
   GenerationDefaults defaults;
 };
 
-// tokenizer.json, tokenizer_config.json, special_tokens_map.json, chat_template.jinja,
-// generation_config.json, config.json. Errors: not_found (no tokenizer.json), invalid_data, unsupported.
+// tokenizer.json, tokenizer_config.json, special_tokens_map.json, chat_template.jinja and
+// additional_chat_templates/NAME.jinja, generation_config.json, config.json. Errors: not_found (no
+// tokenizer.json), invalid_data, unsupported.
 base::Result<TextSources> text_sources_of_folder(const format::Checkpoint& checkpoint);
 
 // The metadata of a GGUF file. Errors: invalid_data, unsupported (a tokenizer model other than byte-level

@@ -5,6 +5,7 @@
 
 #include "decode/text_sources.h"
 #include "format/strict_json.h"
+#include "text/quote.h"
 
 namespace rafter::decode {
 namespace {
@@ -60,29 +61,40 @@ base::Status collect_end_tokens(const json& config, const std::string& file, std
   return {};
 }
 
-// The file chat_template.jinja comes before the key of tokenizer_config.json; a list of named templates holds
-// a default.
-base::Status find_template(const format::Checkpoint& checkpoint, const json& config, TextSources& sources) {
-  RAFTER_ASSIGN(sources.chat_template, checkpoint.sidecar("chat_template.jinja"));
-  sources.template_file = checkpoint.path() + "/chat_template.jinja";
-  if (sources.chat_template || !config.contains("chat_template")) return {};
-  sources.template_file = checkpoint.path() + "/tokenizer_config.json: chat_template";
-  const json& entry = config["chat_template"];
-  if (entry.is_string()) {
-    sources.chat_template = entry.get<std::string>();
-    return {};
-  }
+// chat_template of tokenizer_config.json: a template, or a list of templates with names.
+base::Status read_config_templates(const json& entry, const std::string& file, TextSources& sources) {
+  const auto bad = [&] {
+    return bad_key(file, "chat_template", "neither a template nor a list of templates with names");
+  };
   if (entry.is_null()) return {};
-  const json list = entry.is_array() ? entry : json::array();
+  const json list = entry.is_string() ? json::array({{{"name", "default"}, {"template", entry}}}) : entry;
+  if (!list.is_array()) return bad();
   for (const json& named : list) {
-    const bool is_default = named.is_object() && named.value("name", json()) == "default";
-    if (is_default && named.contains("template") && named["template"].is_string()) {
-      sources.chat_template = named["template"].get<std::string>();
-      return {};
-    }
+    const json name = named.is_object() ? named.value("name", json()) : json();
+    const json jinja = named.is_object() ? named.value("template", json()) : json();
+    if (!name.is_string() || !jinja.is_string()) return bad();
+    const std::string where =
+        file + ": chat_template" + (entry.is_string() ? "" : " " + text::quote(name.get<std::string>()));
+    sources.templates.insert_or_assign(name.get<std::string>(),
+                                       TemplateSource{jinja.get<std::string>(), where});
   }
-  return bad_key(checkpoint.path() + "/tokenizer_config.json", "chat_template",
-                 "neither a template nor a list of templates with a \"default\"");
+  return {};
+}
+
+// Template files come before the key of tokenizer_config.json: chat_template.jinja is the default one.
+base::Status find_templates(const format::Checkpoint& checkpoint, const json& config, TextSources& sources) {
+  const std::string folder = checkpoint.path() + "/";
+  sources.template_place = folder + "chat_template.jinja";
+  RAFTER_ASSIGN(std::optional<std::string> file, checkpoint.sidecar("chat_template.jinja"));
+  RAFTER_ASSIGN(auto named, checkpoint.sidecars("additional_chat_templates", ".jinja"));
+  for (auto& [name, jinja] : named) {
+    sources.templates.emplace(
+        name, TemplateSource{std::move(jinja), folder + "additional_chat_templates/" + name + ".jinja"});
+  }
+  if (file)
+    sources.templates.insert_or_assign("default", TemplateSource{*std::move(file), sources.template_place});
+  if (!sources.templates.empty() || !config.contains("chat_template")) return {};
+  return read_config_templates(config["chat_template"], folder + "tokenizer_config.json", sources);
 }
 
 template <typename Number>
@@ -119,14 +131,14 @@ base::Result<text::Tokenizer> read_tokenizer(const format::Checkpoint& checkpoin
 base::Result<TextSources> text_sources_of_folder(const format::Checkpoint& checkpoint) {
   const auto path_of = [&](const char* file) { return checkpoint.path() + "/" + file; };
   RAFTER_ASSIGN(text::Tokenizer tokenizer, read_tokenizer(checkpoint));
-  TextSources sources{std::move(tokenizer), std::nullopt, "", {}, {}, {}};
+  TextSources sources{std::move(tokenizer), {}, "", {}, {}, {}};
   RAFTER_ASSIGN(const json tokenizer_config, object_of(checkpoint, "tokenizer_config.json"));
   RAFTER_ASSIGN(const json special_map, object_of(checkpoint, "special_tokens_map.json"));
   RAFTER_ASSIGN(const json generation, object_of(checkpoint, "generation_config.json"));
   const json config = json::parse(checkpoint.config_json(), nullptr, /*allow_exceptions=*/false);
   collect_special_tokens(tokenizer_config, sources.special_tokens);
   collect_special_tokens(special_map, sources.special_tokens);
-  RAFTER_TRY(find_template(checkpoint, tokenizer_config, sources));
+  RAFTER_TRY(find_templates(checkpoint, tokenizer_config, sources));
   RAFTER_TRY(read_defaults(generation, path_of("generation_config.json"), sources.defaults));
 
   // All three places count: models end documents with one token and turns with another, and say so in

@@ -254,6 +254,24 @@ base::Result<text::Tokenizer> build_tokenizer(const format::Checkpoint& checkpoi
   return text::Tokenizer::from_spec(spec, checkpoint.path());
 }
 
+constexpr const char* kTemplateKey = "tokenizer.chat_template";
+
+// The key itself is the default template, KEY.NAME are others. (tokenizer.chat_templates lists their names.)
+base::Status read_templates(const format::Checkpoint& checkpoint, const Metadata& metadata,
+                            TextSources& sources) {
+  const std::string prefix = std::string(kTemplateKey) + ".";
+  const auto& all = checkpoint.gguf_metadata();
+  for (auto found = all.lower_bound(kTemplateKey); found != all.end(); ++found) {
+    const std::string& key = found->first;
+    if (!key.starts_with(kTemplateKey)) break;
+    if (key != kTemplateKey && !key.starts_with(prefix)) continue;
+    RAFTER_ASSIGN(const std::string* jinja, metadata.string(key));
+    const std::string name = key == kTemplateKey ? "default" : key.substr(prefix.size());
+    sources.templates.emplace(name, TemplateSource{*jinja, metadata.where(key)});
+  }
+  return {};
+}
+
 }  // namespace
 
 base::Result<TextSources> text_sources_of_gguf(const format::Checkpoint& checkpoint) {
@@ -262,10 +280,8 @@ base::Result<TextSources> text_sources_of_gguf(const format::Checkpoint& checkpo
   if (tokens == nullptr) return metadata.bad("tokenizer.ggml.tokens", "the key is missing");
   RAFTER_ASSIGN(const SpecialIds ids, read_special_ids(metadata, tokens->size()));
   RAFTER_ASSIGN(text::Tokenizer tokenizer, build_tokenizer(checkpoint, metadata, *tokens, ids));
-  TextSources sources{
-      std::move(tokenizer), std::nullopt, metadata.where("tokenizer.chat_template"), {}, {}, {}};
-  RAFTER_ASSIGN(const std::string* chat_template, metadata.string("tokenizer.chat_template"));
-  if (chat_template != nullptr) sources.chat_template = *chat_template;
+  TextSources sources{std::move(tokenizer), {}, metadata.where(kTemplateKey), {}, {}, {}};
+  RAFTER_TRY(read_templates(checkpoint, metadata, sources));
 
   const std::pair<const char*, std::optional<int32_t>> named[] = {
       {"bos_token", ids.bos}, {"eos_token", ids.eos}, {"unk_token", ids.unknown}, {"pad_token", ids.padding}};

@@ -152,7 +152,8 @@ base::Result<std::unique_ptr<Engine>> Engine::open(std::shared_ptr<const format:
   RAFTER_TRY(impl->check_gpu_memory());
   RAFTER_TRY(impl->create_cache());
   RAFTER_TRY(impl->create_executor());
-  if (impl->options.executor != ExecutorKind::cuda)  // a GPU's weights are uploaded by now
+  if (impl->options.populate &&
+      impl->options.executor != ExecutorKind::cuda)  // a GPU's weights are uploaded by now
     impl->populate = std::make_unique<BackgroundPopulate>(impl->checkpoint);
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
@@ -447,5 +448,15 @@ base::Result<const plan::Plan*> Engine::plan_for(int rows) {
 
 int64_t Engine::cache_bytes_in_use() const { return impl_->kv.bytes_in_use(); }
 int64_t Engine::cache_bytes_limit() const { return impl_->options.cache_bytes; }
+
+int64_t Engine::cache_bytes_for(int64_t positions) const {
+  return impl_->kv.bytes_of_sequence(positions) + (impl_->states.empty() ? 0 : impl_->states.slot_bytes());
+}
+
+int64_t Engine::scratch_bytes() const {
+  int64_t total = impl_->executor->shared_scratch_bytes();
+  for (const auto& [capacity, bound] : impl_->buckets) total += bound->bytes();
+  return total;
+}
 
 }  // namespace rafter::engine

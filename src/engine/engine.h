@@ -39,6 +39,7 @@ struct EngineOptions {
   int max_sequences = 64;
   int row_capacity = 512;         // most rows in one step; rounded up to a power of two
   bool head = true;               // false: steps end at the final norm and leave no logits
+  bool populate = true;           // false: weights are left alone until steps read them
   std::vector<std::string> taps;  // values to keep readable after each step: "layer.3.hidden"
 };
 
@@ -129,6 +130,10 @@ class Engine {
   // Bytes of cache in use, and the cap.
   int64_t cache_bytes_in_use() const;
   int64_t cache_bytes_limit() const;
+  // What one sequence of `positions` takes of it at most: keys, values and states.
+  int64_t cache_bytes_for(int64_t positions) const;
+  // Of activations and kernels' scratch, of the plans bound so far; memory that steps touch as they need it.
+  int64_t scratch_bytes() const;
 
  private:
   struct Impl;

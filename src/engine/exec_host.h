@@ -70,6 +70,7 @@ class HostExecutor final : public Executor {
     auto& own = static_cast<Bound&>(bound);
     return profile == nullptr ? run_blocking(own) : run_profiled_blocking(own, *profile);
   }
+  int64_t shared_scratch_bytes() const override { return static_cast<int64_t>(scratch_.size()); }
 
  private:
   class TeamWorker;

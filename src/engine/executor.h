@@ -17,6 +17,8 @@ class BoundPlan {
   virtual const plan::Plan& plan() const = 0;
   // A value's buffer [rows, width] in host memory after a run; for logits and taps, which keep theirs.
   virtual const float* values(plan::Value value) = 0;
+  // Bytes of activations and scratch that are this plan's own.
+  virtual int64_t bytes() const { return plan().arena_bytes; }
 };
 
 class Executor {
@@ -27,6 +29,8 @@ class Executor {
                                                              int64_t max_positions) = 0;
   // Runs every step; returns when the last is done. With a profile: a clock around every op.
   virtual base::Status run_plan_blocking(BoundPlan& bound, StepProfile* profile) = 0;
+  // Bytes of scratch that all bound plans share.
+  virtual int64_t shared_scratch_bytes() const { return 0; }
 };
 
 }  // namespace rafter::engine

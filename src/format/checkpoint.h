@@ -41,12 +41,13 @@ class Checkpoint {
   // header; maps, never reads, the weights.
   static base::Result<Checkpoint> open(const std::string& path);
 
-  // What the header of a tensor says: `format` for a matrix in one of its containers' formats or a plain
+  // What the header of a tensor says: `format` for matrices in one of its containers' formats or a plain
   // vector, stored as one tensor or, affine, as three.
   struct Declared {
     std::string module;  // without ".weight"
     tensor::NumberFormat format;
-    int64_t rows = 0, columns = 0;  // a vector's columns: 0
+    std::vector<int64_t> shape;  // row-major
+    bool is_bare = false;        // named `module` itself
   };
   // A checkpoint under Hugging Face's names that has headers only: every weight reads as zero and takes no
   // memory. `name` stands for the path. For counting what a model of these shapes would read.
@@ -88,6 +89,10 @@ class Checkpoint {
   // Content of a text file beside the weights ("tokenizer.json", "chat_template.jinja", …); nullopt if
   // absent, and always for GGUF, which carries everything inside.
   base::Result<std::optional<std::string>> sidecar(const std::string& name) const;
+  // (name without the extension, content) of the text files in a folder beside the weights, by name; none if
+  // there is no such folder, and always for GGUF. Error: more than 64 files.
+  base::Result<std::vector<std::pair<std::string, std::string>>> sidecars(const std::string& folder,
+                                                                          std::string_view extension) const;
 
   // GGUF metadata; empty for safetensors.
   const GgufMetadata& gguf_metadata() const { return gguf_metadata_; }

@@ -29,24 +29,25 @@ DType type_of(const NumberFormat& format) {
 // A declared tensor's parts, by name.
 std::vector<std::pair<std::string, StoredTensor>> parts_of(const Checkpoint::Declared& declared) {
   const NumberFormat& format = declared.format;
-  const int64_t rows = declared.rows, columns = declared.columns;
   const std::string& module = declared.module;
   if (format.kind == FormatKind::affine) {
-    const std::vector<int64_t> groups = {rows, columns / format.group};
-    return {{module + ".weight", plain_tensor(DType::u32, {rows, columns * format.bits / 32})},
+    std::vector<int64_t> words = declared.shape, groups = declared.shape;
+    words.back() = words.back() * format.bits / 32;
+    groups.back() /= format.group;
+    return {{module + ".weight", plain_tensor(DType::u32, words)},
             {module + ".scales", plain_tensor(format.scale_type, groups)},
             {module + ".biases", plain_tensor(format.scale_type, groups)}};
   }
-  if (columns == 0) return {{module + ".weight", plain_tensor(type_of(format), {rows})}};
-  if (format.kind == FormatKind::f32 || format.kind == FormatKind::f16 || format.kind == FormatKind::bf16) {
-    return {{module + ".weight", plain_tensor(type_of(format), {rows, columns})}};
-  }
+  const std::string name = declared.is_bare ? module : module + ".weight";
+  if (format.kind == FormatKind::f32 || format.kind == FormatKind::f16 || format.kind == FormatKind::bf16)
+    return {{name, plain_tensor(type_of(format), declared.shape)}};
   StoredTensor stored;
   stored.block_format = format.kind;
   stored.type_name = "block format";
-  stored.shape = {rows, columns};
-  stored.bytes = format.matrix_bytes(rows, columns);
-  return {{module + ".weight", std::move(stored)}};
+  stored.shape = declared.shape;
+  stored.bytes = format.row_bytes(declared.shape.back());
+  for (size_t i = 0; i + 1 < declared.shape.size(); ++i) stored.bytes *= declared.shape[i];
+  return {{name, std::move(stored)}};
 }
 
 }  // namespace

@@ -75,6 +75,13 @@ void GgufWriter::set_i32s(std::string_view key, std::span<const int32_t> values)
   put_numbers(metadata_, kI32, values);
 }
 
+void GgufWriter::set_bools(std::string_view key, std::span<const int32_t> values) {
+  std::vector<uint8_t> bytes;
+  for (int32_t value : values) bytes.push_back(value != 0 ? 1 : 0);
+  put_key(key, kArray);
+  put_numbers(metadata_, kBool, std::span<const uint8_t>(bytes));
+}
+
 void GgufWriter::set_f32s(std::string_view key, std::span<const float> values) {
   put_key(key, kArray);
   put_numbers(metadata_, kF32, values);

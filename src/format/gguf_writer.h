@@ -28,6 +28,7 @@ class GgufWriter {
   void set_bool(std::string_view key, bool value);
   void set_strings(std::string_view key, std::span<const std::string> values);
   void set_i32s(std::string_view key, std::span<const int32_t> values);
+  void set_bools(std::string_view key, std::span<const int32_t> values);  // false: 0
   void set_f32s(std::string_view key, std::span<const float> values);
 
   // `shape` row-major, 1 to 4 dimensions; `format` plain or a GGUF block format.

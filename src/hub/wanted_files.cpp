@@ -32,6 +32,7 @@ bool matches_any(const std::string& path, const std::vector<std::string>& patter
 }
 
 bool is_small_file(const std::string& path) {
+  if (path.starts_with("additional_chat_templates/") && path.ends_with(".jinja")) return true;
   return path.find('/') == std::string::npos &&
          std::any_of(std::begin(kSmallFiles), std::end(kSmallFiles),
                      [&](const char* pattern) { return matches_pattern(path, pattern); });

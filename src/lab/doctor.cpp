@@ -13,7 +13,7 @@
 #include "base/worker_team.h"
 #include "device/host_memory.h"
 #include "lab/machine_probe.h"
-#include "lab/raw_read.h"
+#include "lab/roofs.h"
 #include "lab/statistics.h"
 
 namespace rafter::lab {
@@ -162,32 +162,17 @@ Finding gpu_finding() {
   return {"gpu", FindingLevel::note, "a device node is there; steps are computed on the processor", "", ""};
 }
 
-base::Status measure_roofs(base::CpuTier tier, DoctorReport& report) {
-  constexpr int kPasses = 5;
-  constexpr int64_t kBytes = int64_t{256} << 20;
-  uint64_t checksum = 0;
-  RAFTER_ASSIGN(RawRead raw, RawRead::create(kBytes, tier, report.cores));
-  raw.choose_reader();
-  std::vector<double> times;
-  for (int pass = 0; pass < kPasses; ++pass) times.push_back(raw.read_seconds(kBytes));
-  report.raw_read_gbps = raw.bytes_read_by(kBytes) * 1e-9 / median_of(times);
-  RAFTER_ASSIGN(const auto team, base::WorkerTeam::create(report.cores));
-  for (const PeakFigure& peak : measure_peaks(tier, *team, checksum)) {
-    if (peak.instruction == "int8 dot" || peak.tops <= report.peak_tops) continue;
-    report.peak_tops = peak.tops;
-    report.peak_instruction = peak.instruction;
-  }
-  return {};
-}
-
 void add_roofs(base::CpuTier tier, DoctorReport& report) {
-  const MachineLoad load;
-  if (const base::Status status = measure_roofs(tier, report); !status.ok()) {
-    report.findings.push_back({"roofs", FindingLevel::warning, "not measured: " + status.error().what,
-                               "speeds cannot be predicted", status.error().hint});
+  const base::Result<Roofs> roofs = measure_roofs_blocking(tier, report.cores);
+  if (!roofs.ok()) {
+    report.findings.push_back({"roofs", FindingLevel::warning, "not measured: " + roofs.error().what,
+                               "speeds cannot be predicted", roofs.error().hint});
     return;
   }
-  report.load = load.report();
+  report.raw_read_gbps = roofs->raw_read_gbps;
+  report.peak_tops = roofs->peak_tops;
+  report.peak_instruction = roofs->peak_instruction;
+  report.load = roofs->load;
   Finding finding{"roofs", FindingLevel::fine,
                   fmt::format("reads {:.1f} GB/s, {} {:.2f} T/s", report.raw_read_gbps,
                               report.peak_instruction, report.peak_tops),

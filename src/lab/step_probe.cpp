@@ -1,95 +1,22 @@
 #include "lab/step_probe.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 
 #include "base/check.h"
 #include "lab/machine_probe.h"
 #include "lab/matmul_probe.h"
 #include "lab/raw_read.h"
+#include "lab/sequences.h"
 #include "lab/statistics.h"
+#include "lab/step_costs.h"
+#include "lab/step_pairs.h"
 #include "plan/print.h"
 
 namespace rafter::lab {
 namespace {
 
-constexpr int64_t kSmallestRead = int64_t{256} << 20, kLargestRead = int64_t{1} << 30;
 constexpr int kProfiledSteps = 15;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// The measured sequences: filled to the context, stepped once and cut back, over and over.
-class Sequences {
- public:
-  explicit Sequences(engine::Engine& engine) : engine_(engine) {}
-  ~Sequences() {
-    for (int32_t sequence : sequences_) engine_.release_sequence(sequence);
-  }
-
-  base::Status fill(const StepProbeOptions& options) {
-    for (int i = 0; i < options.rows; ++i) {
-      RAFTER_ASSIGN(const int32_t sequence, engine_.create_sequence());
-      sequences_.push_back(sequence);
-      std::vector<engine::Row> rows;
-      for (int64_t at = 0; at < options.context;) {
-        rows.clear();
-        const int64_t end = std::min<int64_t>(options.context, at + engine_.options().row_capacity);
-        for (; at < end; ++at) rows.push_back({token(i, at), static_cast<int32_t>(at), sequence});
-        RAFTER_TRY(engine_.step(rows));
-      }
-    }
-    for (int i = 0; i < options.rows; ++i) {
-      step_.push_back({token(i, options.context), static_cast<int32_t>(options.context),
-                       sequences_[static_cast<size_t>(i)], true});
-    }
-    return {};
-  }
-
-  // One step of every sequence; they stand at the context again afterwards.
-  base::Status step() {
-    RAFTER_TRY(engine_.step(step_));
-    for (int32_t sequence : sequences_) engine_.truncate(sequence, step_[0].position);
-    return {};
-  }
-
- private:
-  int32_t token(int sequence, int64_t position) const {
-    return static_cast<int32_t>((position * 7919 + sequence * 104729 + 1) % engine_.vocabulary_size());
-  }
-
-  engine::Engine& engine_;
-  std::vector<int32_t> sequences_;
-  std::vector<engine::Row> step_;
-};
-
-// The sums of the step's ops, and the format that most of its weight bytes have.
-struct StepCosts {
-  kernels::Cost all;
-  tensor::NumberFormat main_format;
-};
-
-StepCosts costs_of(const plan::Plan& plan, int64_t rows, int64_t context) {
-  StepCosts costs;
-  std::map<std::string, int64_t> by_format;
-  int64_t most = 0;
-  for (const plan::Op& op : plan.ops) {
-    const kernels::Cost cost = plan::op_cost(plan, op, rows, rows, context);
-    costs.all.weight_bytes += cost.weight_bytes;
-    costs.all.cache_bytes += cost.cache_bytes;
-    costs.all.operations += cost.operations;
-    const auto* matmul = std::get_if<kernels::MatmulArgs>(&op.args);
-    for (int s = 0; matmul != nullptr && s < matmul->segment_count; ++s) {
-      const tensor::MatrixView& weight = matmul->segments[s].weight;
-      int64_t& bytes = by_format[weight.format.name()];
-      bytes += weight.bytes();
-      if (bytes > most) most = bytes, costs.main_format = weight.format;
-    }
-  }
-  return costs;
-}
 
 // Means over `profiles` of each op's time and of the waiting before it.
 void attribute(const plan::Plan& plan, const std::vector<engine::StepProfile>& profiles, int64_t rows,
@@ -141,40 +68,25 @@ base::Result<StepFigures> measure_step(engine::Engine& engine, const StepProbeOp
   RAFTER_ASSIGN(const base::CpuTier tier, base::select_tier());
   RAFTER_ASSIGN(const plan::Plan* plan, engine.plan_for(options.rows));
   // A row attends to itself, too.
-  const StepCosts costs = costs_of(*plan, options.rows, options.context + 1);
+  const StepCosts costs = costs_of(*plan, options.rows, options.rows, options.context + 1);
   StepFigures figures;
   figures.device = engine.executor_name();
   figures.context = options.context;
   figures.rows = options.rows;
   figures.kv = engine.options().precise ? "f32" : "bf16";
+  figures.format = costs.main_format.name();
   figures.weight_bytes = costs.all.weight_bytes;
   figures.kv_bytes = costs.all.cache_bytes;
   figures.bytes_per_token = costs.all.weight_bytes + costs.all.cache_bytes;
   figures.operations = costs.all.operations;
 
-  Sequences sequences(engine);
-  RAFTER_TRY(sequences.fill(options));
+  Sequences sequences(engine, options.rows);
+  RAFTER_TRY(sequences.grow_to(options.context));
   const int threads = engine.options().threads;
-  const int64_t read_bytes = std::clamp(figures.bytes_per_token, kSmallestRead, kLargestRead);
-  RAFTER_ASSIGN(RawRead raw, RawRead::create(read_bytes, tier, threads));
+  RAFTER_ASSIGN(RawRead raw, RawRead::create(raw_read_bytes(figures.bytes_per_token), tier, threads));
   raw.choose_reader();
-  for (int warm = 0; warm < 3; ++warm) RAFTER_TRY(sequences.step());
-
-  std::vector<double> ratios, read_rates, pair_seconds, host, compute;
-  for (int pair = 0; pair < options.pairs; ++pair) {
-    const double rate = raw.bytes_read_by(read_bytes) / raw.read_seconds(read_bytes);
-    std::vector<double> steps;
-    for (int i = 0; i < options.steps_per_pair; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      RAFTER_TRY(sequences.step());
-      steps.push_back(seconds_since(start));
-      host.push_back(steps.back() - static_cast<double>(engine.last_step_times().compute_ns) * 1e-9);
-      compute.push_back(static_cast<double>(engine.last_step_times().compute_ns) * 1e-9);
-    }
-    pair_seconds.push_back(median_of(steps));
-    read_rates.push_back(rate);
-    ratios.push_back(static_cast<double>(figures.bytes_per_token) / rate / pair_seconds.back());
-  }
+  RAFTER_ASSIGN(const PairFigures pairs, measure_pairs(engine, sequences, raw, figures.bytes_per_token,
+                                                       {options.pairs, options.steps_per_pair}));
 
   std::vector<engine::StepProfile> profiles(kProfiledSteps);
   for (engine::StepProfile& profile : profiles) {
@@ -187,21 +99,21 @@ base::Result<StepFigures> measure_step(engine::Engine& engine, const StepProbeOp
   std::sort(profiles.begin(), profiles.end(),
             [](const auto& a, const auto& b) { return a.region_ns < b.region_ns; });
   profiles.resize(profiles.size() * 3 / 4);
-  attribute(*plan, profiles, options.rows, options.context + 1, median_of(host) * 1e6, figures);
+  attribute(*plan, profiles, options.rows, options.context + 1, median_of(pairs.host_seconds) * 1e6, figures);
   figures.profile = profiles[profiles.size() / 2];
   for (const plan::Op& op : plan->ops) {
     figures.op_names.push_back(op.layer >= 0 ? fmt::format("{} {}", op.layer, op.role) : op.role);
   }
 
   const auto bytes = static_cast<double>(figures.bytes_per_token);
-  figures.raw_read_gbps = median_of(read_rates) * 1e-9;
-  figures.step_ms = median_of(pair_seconds) * 1e3;
+  figures.raw_read_gbps = pairs.raw_read_gbps;
+  figures.step_ms = pairs.step_seconds * 1e3;
   figures.tps = options.rows * 1e3 / figures.step_ms;
-  figures.host_ms = median_of(host) * 1e3;
-  figures.compute_ms = median_of(compute) * 1e3;
+  figures.host_ms = median_of(pairs.host_seconds) * 1e3;
+  figures.compute_ms = median_of(pairs.compute_seconds) * 1e3;
   figures.ceiling_tps = options.rows * figures.raw_read_gbps * 1e9 / bytes;
-  figures.roofline_pct = 100 * median_of(ratios);
-  figures.spread_pct = spread_percent(pair_seconds);
+  figures.roofline_pct = 100 * pairs.memory_ratio;
+  figures.spread_pct = pairs.spread_percent;
   constexpr double kLargeMatrix = 32;
   if (auto kernel = measure_matmul(decode_shape(costs.main_format, kLargeMatrix), tier, threads, raw);
       kernel.ok()) {

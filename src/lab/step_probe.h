@@ -35,6 +35,7 @@ struct StepFigures {
   std::string device;  // the executor
   int64_t context = 0;
   int rows = 0;
+  std::string format;                                           // that most weight bytes have
   std::string kv;                                               // the cache's format
   int64_t bytes_per_token = 0, weight_bytes = 0, kv_bytes = 0;  // of one step
   int64_t operations = 0;

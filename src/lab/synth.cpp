@@ -28,6 +28,22 @@ constexpr int64_t kRoomForTexts = 64 << 20;  // headers, tokenizer, configuratio
 // The next bytes of a tensor of the file, by the tensor's name there.
 using Append = std::function<base::Status(const std::string& name, std::span<const std::byte> bytes)>;
 
+// What a vector's values lie between: about what trained ones do.
+VectorRange range_of(const SynthTensor& tensor) {
+  switch (tensor.content) {
+    case SynthContent::centred_norm:
+      return {-0.25f, 0.25f};
+    case SynthContent::decay:
+      return {0, 2};  // rates of 1 to 7.4
+    case SynthContent::negative_rate:
+      return {-7, -1};
+    case SynthContent::time_bias:
+      return {-4, -2};
+    default:
+      return {0.75f * tensor.scale, 1.25f * tensor.scale};
+  }
+}
+
 // One run: makes the numbers and hands them to a writer, in portions.
 class Synthesis {
  public:
@@ -54,7 +70,7 @@ class Synthesis {
     summary.bytes = static_cast<int64_t>(folder.bytes());
     for (const SynthTensor& tensor : tensors_) {
       summary.parameters += tensor.parameters();
-      if (tensor.streamed) summary.streamed_bytes += tensor.bytes();
+      summary.streamed_bytes += tensor.streamed_bytes();
     }
     folder.keep();
     summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -85,18 +101,18 @@ base::Status Synthesis::advance(size_t bytes) {
 }
 
 base::Status Synthesis::fill_matrix(const SynthTensor& tensor, uint64_t key, const Append& append) {
-  const RandomMatrix random(tensor.format, tensor.columns, key);
-  const int64_t row_bytes = tensor.format.row_bytes(tensor.columns);
-  const int64_t scale_bytes = tensor.format.scale_row_bytes(tensor.columns);
+  const RandomMatrix random(tensor.format, tensor.columns(), key);
+  const int64_t row_bytes = tensor.format.row_bytes(tensor.columns());
+  const int64_t scale_bytes = tensor.format.scale_row_bytes(tensor.columns());
   const int64_t portion = std::max<int64_t>(1, kPortionBytes / row_bytes);  // rows
   std::vector<std::byte> data, scales, biases;
-  for (int64_t row = 0; row < tensor.rows; row += portion) {
-    const int64_t rows = std::min(portion, tensor.rows - row);
+  for (int64_t row = 0; row < tensor.rows(); row += portion) {
+    const int64_t rows = std::min(portion, tensor.rows() - row);
     data.resize(static_cast<size_t>(rows * row_bytes));
     scales.resize(static_cast<size_t>(rows * scale_bytes));
     biases.resize(scales.size());
     random.fill(row, data, scales, biases);
-    RAFTER_TRY(append(tensor.module + ".weight", data));
+    RAFTER_TRY(append(tensor.name(), data));
     if (!scales.empty()) {
       RAFTER_TRY(append(tensor.module + ".scales", scales));
       RAFTER_TRY(append(tensor.module + ".biases", biases));
@@ -108,17 +124,18 @@ base::Status Synthesis::fill_matrix(const SynthTensor& tensor, uint64_t key, con
 
 base::Status Synthesis::fill(const SynthTensor& tensor, const Append& append) {
   const uint64_t key = synth_key(options_.seed, tensor.module);
-  if (tensor.content == SynthContent::matrix) return fill_matrix(tensor, key, append);
+  if (tensor.content == SynthContent::matrix || tensor.content == SynthContent::convolution)
+    return fill_matrix(tensor, key, append);
   std::vector<std::byte> data(static_cast<size_t>(tensor.bytes()));
-  if (tensor.content == SynthContent::norm) {
-    const bool bf16 = tensor.format.kind == FormatKind::bf16;
-    fill_random_norm(bf16 ? tensor::DType::bf16 : tensor::DType::f32, key, data);
-  } else {
+  if (tensor.content == SynthContent::divisors) {
     const std::vector<float> divisors = rope_divisors(shape_);
     RAFTER_CHECK(divisors.size() * sizeof(float) == data.size());
     std::memcpy(data.data(), divisors.data(), data.size());
+  } else {
+    const bool bf16 = tensor.format.kind == FormatKind::bf16;
+    fill_random_vector(bf16 ? tensor::DType::bf16 : tensor::DType::f32, key, data, range_of(tensor));
   }
-  RAFTER_TRY(append(tensor.module + ".weight", data));
+  RAFTER_TRY(append(tensor.name(), data));
   return advance(data.size());
 }
 
@@ -127,9 +144,7 @@ base::Status Synthesis::write_gguf(const std::string& path) {
   put_gguf_config(shape_, format_, writer);
   put_gguf_tokenizer(shape_, writer);
   for (const SynthTensor& tensor : tensors_) {
-    std::vector<int64_t> shape = {tensor.rows};
-    if (tensor.columns > 0) shape.push_back(tensor.columns);
-    RAFTER_TRY(writer.declare(tensor.module + ".weight", tensor.format, shape));
+    RAFTER_TRY(writer.declare(tensor.name(), tensor.format, tensor.shape));
   }
   RAFTER_TRY(writer.begin());
   const Append append = [&](const std::string& name, std::span<const std::byte> bytes) {

@@ -46,7 +46,25 @@ void add_family_keys(const SynthShape& shape, json& config) {
     config["max_window_layers"] = shape.layers;
     config["sliding_window"] = nullptr;
     config["use_sliding_window"] = false;
+  } else if (shape.gemma4) {
+    add_gemma4_config(shape, config);
+  } else if (shape.qwen3_5) {
+    add_qwen3_5_config(shape, config);
   }
+}
+
+// Published with the parts that see images: the language model's config is one of several.
+bool is_wrapped(const SynthShape& shape) { return shape.gemma4 || shape.qwen3_5; }
+
+json wrapper(const SynthShape& shape, json text) {
+  json config = {{"eos_token_id", shape.tokens.stops},
+                 {"model_type", shape.model_type},
+                 {"tie_word_embeddings", shape.tied_head},
+                 {"torch_dtype", "bfloat16"},
+                 {"vocab_size", shape.vocabulary}};
+  if (shape.gemma4 && shape.gemma4->unified) config["model_type"] = "gemma4_unified";
+  config["text_config"] = std::move(text);
+  return config;
 }
 
 // llama.cpp's general.file_type: the type of most matrices.
@@ -71,29 +89,30 @@ uint32_t gguf_file_type(const SynthFormat& format) {
 
 std::string config_json(const SynthShape& shape, const SynthFormat& format,
                         std::span<const SynthTensor> tensors) {
-  json config = {{"architectures", json::array({shape.class_name})},
-                 {"attention_bias", false},
-                 {"attention_dropout", 0.0},
-                 {"bos_token_id", shape.tokens.bos},
-                 {"eos_token_id", shape.tokens.stops},
-                 {"head_dim", shape.head_dim},
-                 {"hidden_act", "silu"},
-                 {"hidden_size", shape.width},
-                 {"initializer_range", 0.02},
-                 {"intermediate_size", shape.ffn_width},
-                 {"max_position_embeddings", shape.max_positions},
-                 {"model_type", shape.model_type},
-                 {"num_attention_heads", shape.heads},
-                 {"num_hidden_layers", shape.layers},
-                 {"num_key_value_heads", shape.kv_heads},
-                 {"rms_norm_eps", shape.norm_epsilon},
-                 {"rope_scaling", rope_scaling(shape)},
-                 {"rope_theta", shape.rope_theta},
-                 {"tie_word_embeddings", shape.tied_head},
-                 {"torch_dtype", "bfloat16"},
-                 {"use_cache", true},
-                 {"vocab_size", shape.vocabulary}};
-  add_family_keys(shape, config);
+  json text = {{"attention_bias", false},
+               {"attention_dropout", 0.0},
+               {"bos_token_id", shape.tokens.bos},
+               {"eos_token_id", shape.tokens.stops},
+               {"head_dim", shape.head_dim},
+               {"hidden_act", "silu"},
+               {"hidden_size", shape.width},
+               {"initializer_range", 0.02},
+               {"intermediate_size", shape.ffn_width},
+               {"max_position_embeddings", shape.max_positions},
+               {"model_type", shape.model_type},
+               {"num_attention_heads", shape.heads},
+               {"num_hidden_layers", shape.layers},
+               {"num_key_value_heads", shape.kv_heads},
+               {"rms_norm_eps", shape.norm_epsilon},
+               {"rope_scaling", rope_scaling(shape)},
+               {"rope_theta", shape.rope_theta},
+               {"tie_word_embeddings", shape.tied_head},
+               {"torch_dtype", "bfloat16"},
+               {"use_cache", true},
+               {"vocab_size", shape.vocabulary}};
+  add_family_keys(shape, text);
+  json config = is_wrapped(shape) ? wrapper(shape, std::move(text)) : std::move(text);
+  config["architectures"] = json::array({shape.class_name});
   if (format.inner.kind == FormatKind::affine)
     config["quantization"] = config["quantization_config"] = quantization(format, tensors);
   return config.dump(4) + "\n";
@@ -113,8 +132,13 @@ std::string generation_config_json(const SynthShape& shape) {
   return config.dump(2) + "\n";
 }
 
+std::string gguf_architecture(const SynthShape& shape) {
+  if (shape.qwen3_5) return shape.experts.count > 0 ? "qwen35moe" : "qwen35";
+  return shape.model_type;
+}
+
 void put_gguf_config(const SynthShape& shape, const SynthFormat& format, format::GgufWriter& writer) {
-  const std::string& arch = shape.model_type;
+  const std::string arch = gguf_architecture(shape);
   const auto set = [&](const char* key, int64_t value) {
     writer.set_u32(arch + "." + key, static_cast<uint32_t>(value));
   };
@@ -124,20 +148,34 @@ void put_gguf_config(const SynthShape& shape, const SynthFormat& format, format:
   set("block_count", shape.layers);
   set("context_length", shape.max_positions);
   set("embedding_length", shape.width);
-  set("feed_forward_length", shape.ffn_width);
   set("attention.head_count", shape.heads);
-  set("attention.head_count_kv", shape.kv_heads);
-  set("attention.key_length", shape.head_dim);
-  set("attention.value_length", shape.head_dim);
   writer.set_f32(arch + ".attention.layer_norm_rms_epsilon", static_cast<float>(shape.norm_epsilon));
-  set("rope.dimension_count", shape.head_dim);
   writer.set_f32(arch + ".rope.freq_base", static_cast<float>(shape.rope_theta));
   set("vocab_size", shape.vocabulary);
+  if (shape.experts.count > 0) {
+    set("expert_count", shape.experts.count);
+    set("expert_used_count", shape.experts.chosen);
+    set("expert_feed_forward_length", shape.experts.width);
+  }
+  if (shape.gemma4) {
+    put_gemma4_gguf_config(shape, writer);
+  } else {
+    if (shape.ffn_width > 0) set("feed_forward_length", shape.ffn_width);
+    set("attention.head_count_kv", shape.kv_heads);
+    set("attention.key_length", shape.head_dim);
+    set("attention.value_length", shape.head_dim);
+    if (shape.qwen3_5) {
+      put_qwen3_5_gguf_config(shape, writer);
+    } else {
+      set("rope.dimension_count", shape.head_dim);
+    }
+  }
   writer.set_u32("general.quantization_version", 2);
   writer.set_u32("general.file_type", gguf_file_type(format));
 }
 
 std::vector<float> rope_divisors(const SynthShape& shape) {
+  if (shape.gemma4) return gemma4_rope_divisors(shape);
   RAFTER_CHECK(shape.rope_scaling.has_value());
   const Llama3Scaling& scaling = *shape.rope_scaling;
   std::vector<float> divisors;

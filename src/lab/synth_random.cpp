@@ -123,6 +123,10 @@ double mean_square_of_codes(const tensor::NumberFormat& format) {
   }
 }
 
+bool is_plain(const tensor::NumberFormat& format) {
+  return format.kind == FormatKind::bf16 || format.kind == FormatKind::f32;
+}
+
 void put(std::byte* at, uint16_t value) { std::memcpy(at, &value, sizeof(value)); }
 
 // Quantizers never give −128: kernels may rely on it.
@@ -171,7 +175,7 @@ RandomMatrix::RandomMatrix(tensor::NumberFormat format, int64_t columns, uint64_
     : format_(format), columns_(columns), key_(key) {
   const double deviation = 1 / std::sqrt(static_cast<double>(columns));
   auto tables = std::make_unique<Tables>();
-  if (format.kind == FormatKind::bf16) {
+  if (is_plain(format)) {
     for (size_t i = 0; i < kNormals; ++i)
       tables->values[i] = tensor::f32_to_bf16(static_cast<float>(normals()[i] * deviation));
   } else {
@@ -211,11 +215,13 @@ void RandomMatrix::fill(int64_t first_row, std::span<std::byte> data, std::span<
 void RandomMatrix::fill_row(int64_t row, std::byte* data, std::byte* scales, std::byte* biases) const {
   const uint64_t key = row_key(key_, row);
   const auto columns = static_cast<size_t>(columns_);
-  if (format_.kind == FormatKind::bf16) {
+  if (is_plain(format_)) {
+    const bool wide = format_.kind == FormatKind::f32;  // a bf16's upper half of it
+    if (wide) std::memset(data, 0, columns * sizeof(float));
     for (size_t i = 0; i < columns; i += 4) {
       uint64_t random = word(key, i / 4);
       for (size_t n = i; n < std::min(i + 4, columns); ++n, random >>= 16)
-        put(data + 2 * n, tables_->values[random % kNormals]);
+        put(data + (wide ? 4 * n + 2 : 2 * n), tables_->values[random % kNormals]);
     }
     return;
   }
@@ -258,11 +264,13 @@ uint64_t synth_key(uint64_t seed, std::string_view name) {
   return key;
 }
 
-void fill_random_norm(DType type, uint64_t key, std::span<std::byte> data) {
+void fill_random_vector(DType type, uint64_t key, std::span<std::byte> data, VectorRange range) {
+  constexpr uint64_t kSteps = 64;
   const auto width = static_cast<size_t>(tensor::dtype_bytes(type));
+  const float step = (range.highest - range.lowest) / kSteps;
   for (size_t i = 0; i < data.size() / width; ++i) {
-    const auto steps = static_cast<float>(96 + word(key, i) % 65);
-    tensor::store_float(type, data.data(), static_cast<int64_t>(i), steps / 128);
+    const auto steps = static_cast<float>(word(key, i) % (kSteps + 1));
+    tensor::store_float(type, data.data(), static_cast<int64_t>(i), range.lowest + steps * step);
   }
 }
 

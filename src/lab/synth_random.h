@@ -18,12 +18,12 @@ namespace rafter::lab {
 uint64_t synth_key(uint64_t seed, std::string_view name);
 
 // Rows of a matrix [*, columns] whose elements have mean 0 and standard deviation 1 / √columns: a product
-// with inputs of unit size has unit size. bf16: normally distributed. Quantised: uniform codes, scales of
-// either sign within ±25 % of their mean, the offsets that put zero in the middle of the codes.
+// with inputs of unit size has unit size. bf16, f32: normally distributed. Quantised: uniform codes, scales
+// of either sign within ±25 % of their mean, the offsets that put zero in the middle of the codes.
 class RandomMatrix {
  public:
-  // `format`: bf16, affine of 2, 4 or 8 bits with bf16 scales, q4_0, q8_0, q4_k, q5_k or q6_k. `columns`:
-  // whole blocks.
+  // `format`: bf16, f32, affine of 2, 4 or 8 bits with bf16 scales, q4_0, q8_0, q4_k, q5_k or q6_k.
+  // `columns`: whole blocks.
   RandomMatrix(tensor::NumberFormat format, int64_t columns, uint64_t key);
   ~RandomMatrix();
 
@@ -43,7 +43,12 @@ class RandomMatrix {
   std::unique_ptr<const Tables> tables_;
 };
 
-// A norm's weights, uniform over the multiples of 1/128 in [0.75, 1.25]. `type`: bf16 or f32.
-void fill_random_norm(tensor::DType type, uint64_t key, std::span<std::byte> data);
+// The ends of a vector's values.
+struct VectorRange {
+  float lowest, highest;
+};
+
+// Uniform over 65 values from the lowest to the highest. `type`: bf16 or f32.
+void fill_random_vector(tensor::DType type, uint64_t key, std::span<std::byte> data, VectorRange range);
 
 }  // namespace rafter::lab

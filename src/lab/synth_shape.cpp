@@ -12,7 +12,7 @@ base::Result<format::Checkpoint> shape_without_data(const std::string& shape_nam
   RAFTER_ASSIGN(const std::vector<SynthTensor> tensors, synth_tensors(*shape, format));
   std::vector<format::Checkpoint::Declared> declared;
   for (const SynthTensor& tensor : tensors) {
-    declared.push_back({tensor.module, tensor.format, tensor.rows, tensor.columns});
+    declared.push_back({tensor.module, tensor.format, tensor.shape, tensor.is_bare});
   }
   return format::Checkpoint::without_data(shape_name + " " + format_name,
                                           config_json(*shape, format, tensors), declared);

@@ -72,7 +72,7 @@ SynthTokens minicpm5_tokens() {
 const SynthSampling kLlama3Sampling{.temperature = 0.6, .top_p = 0.9};
 const SynthSampling kQwen3Sampling{.temperature = 0.6, .top_p = 0.95, .top_k = 20};
 
-std::vector<SynthShape> make_shapes() {
+std::vector<SynthShape> dense_shapes() {
   // The tiny shapes have every in-dimension a multiple of 256, so that each number format can hold them.
   return {
       {.name = "cpm5-1b",
@@ -172,6 +172,13 @@ std::vector<SynthShape> make_shapes() {
        .tokens = qwen3_tokens(480),
        .sampling = kQwen3Sampling},
   };
+}
+
+std::vector<SynthShape> make_shapes() {
+  std::vector<SynthShape> shapes = dense_shapes();
+  for (const auto& family : {gemma4_synth_shapes(), qwen3_5_synth_shapes()})
+    shapes.insert(shapes.end(), family.begin(), family.end());
+  return shapes;
 }
 
 }  // namespace

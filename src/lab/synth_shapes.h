@@ -38,7 +38,33 @@ struct SynthSampling {
   int64_t top_k = 0;
 };
 
-// A dense pre-norm transformer.
+// A mixture of experts; 0 of them: none.
+struct SynthExperts {
+  int64_t count = 0, chosen = 0;
+  int64_t width = 0;         // of each one's feed-forward
+  int64_t shared_width = 0;  // of the one that every token visits (Qwen3.5)
+};
+
+// What Gemma 4 has beside a dense transformer's sizes, which are those of its sliding layers.
+struct SynthGemma4 {
+  int64_t window;                // positions that a sliding layer sees
+  int64_t period;                // every period-th layer is full
+  int64_t full_head_dim;         // of full layers
+  int64_t full_kv_heads;         // of full layers
+  bool keys_are_values = false;  // in full layers
+  int64_t shared_layers = 0;     // the last ones, without keys and values of their own
+  bool double_wide = false;      // their feed-forward
+  int64_t layer_input = 0;       // width of each layer's own input; 0: none
+  bool unified = false;          // how config.json spells the model's type
+};
+
+// What Qwen3.5 has beside a dense transformer's sizes, which are those of its full layers.
+struct SynthQwen35 {
+  int64_t period;  // every period-th layer attends, the others are delta nets
+  int64_t key_heads, value_heads, key_dim, value_dim, taps;
+};
+
+// A pre-norm transformer: dense, or with the parts above.
 struct SynthShape {
   std::string name;        // on the command line
   std::string real_name;   // of the model that has this shape
@@ -52,9 +78,22 @@ struct SynthShape {
   bool qk_norm;    // a norm over each head of q and k
   SynthTokens tokens;
   SynthSampling sampling;
+  SynthExperts experts = {};
+  std::optional<SynthGemma4> gemma4 = std::nullopt;
+  std::optional<SynthQwen35> qwen3_5 = std::nullopt;
+
+  // Whether layer `l` sees every position.
+  bool attends_to_all(int64_t l) const {
+    const int64_t period = gemma4 ? gemma4->period : qwen3_5 ? qwen3_5->period : 1;
+    return (l + 1) % period == 0;
+  }
 };
 
 std::span<const SynthShape> synth_shapes();
+
+// The rows of one family each, for synth_shapes().
+std::vector<SynthShape> gemma4_synth_shapes();
+std::vector<SynthShape> qwen3_5_synth_shapes();
 
 // Error (invalid_argument): no such shape; the names are listed.
 base::Result<const SynthShape*> find_synth_shape(const std::string& name);

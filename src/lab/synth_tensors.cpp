@@ -38,63 +38,89 @@ std::vector<SynthFormat> make_formats() {
   };
 }
 
-// The tensors of a dense model under both containers' names.
-class TensorList {
- public:
-  TensorList(const SynthShape& shape, const SynthFormat& format) : shape_(shape), format_(format) {}
-
-  std::vector<SynthTensor> run() {
-    matrix("model.embed_tokens", "token_embd", shape_.vocabulary, shape_.width, format_.heads);
-    list_.back().streamed = shape_.tied_head;  // else a step reads one row of it
-    for (int64_t l = 0; l < shape_.layers; ++l) add_layer(l);
-    norm("model.norm", "output_norm", shape_.width);
-    if (!shape_.tied_head) matrix("lm_head", "output", shape_.vocabulary, shape_.width, format_.heads);
-    if (gguf() && shape_.rope_scaling) {
-      list_.push_back({"rope_freqs", SynthContent::rope_divisors, shape_.head_dim / 2, 0,
-                       NumberFormat::plain(DType::f32), false});
-    }
-    return std::move(list_);
+void list_dense_layer(const SynthShape& shape, int64_t l, SynthTensorList& list) {
+  const std::string at = fmt::format("model.layers.{}.", l), block = fmt::format("blk.{}.", l);
+  const NumberFormat format = list.of_layer(l);
+  const int64_t width = shape.width, ffn = shape.ffn_width;
+  const int64_t q = shape.heads * shape.head_dim, kv = shape.kv_heads * shape.head_dim;
+  list.vector({at + "input_layernorm", block + "attn_norm"}, width);
+  list.matrix({at + "self_attn.q_proj", block + "attn_q"}, q, width, format);
+  list.matrix({at + "self_attn.k_proj", block + "attn_k"}, kv, width, format);
+  list.matrix({at + "self_attn.v_proj", block + "attn_v"}, kv, width, format);
+  if (shape.qk_norm) {
+    list.vector({at + "self_attn.q_norm", block + "attn_q_norm"}, shape.head_dim);
+    list.vector({at + "self_attn.k_norm", block + "attn_k_norm"}, shape.head_dim);
   }
+  list.matrix({at + "self_attn.o_proj", block + "attn_output"}, width, q, format);
+  list.vector({at + "post_attention_layernorm", block + "ffn_norm"}, width);
+  list.matrix({at + "mlp.gate_proj", block + "ffn_gate"}, ffn, width, format);
+  list.matrix({at + "mlp.up_proj", block + "ffn_up"}, ffn, width, format);
+  list.matrix({at + "mlp.down_proj", block + "ffn_down"}, width, ffn, format);
+}
 
- private:
-  bool gguf() const { return format_.container == Container::gguf; }
-
-  void add_layer(int64_t l) {
-    const std::string hf = fmt::format("model.layers.{}.", l), block = fmt::format("blk.{}.", l);
-    const bool outer = l == 0 || l == shape_.layers - 1;
-    const NumberFormat format = outer ? format_.outer : format_.inner;
-    const int64_t width = shape_.width, ffn = shape_.ffn_width;
-    const int64_t q = shape_.heads * shape_.head_dim, kv = shape_.kv_heads * shape_.head_dim;
-    norm(hf + "input_layernorm", block + "attn_norm", width);
-    matrix(hf + "self_attn.q_proj", block + "attn_q", q, width, format);
-    matrix(hf + "self_attn.k_proj", block + "attn_k", kv, width, format);
-    matrix(hf + "self_attn.v_proj", block + "attn_v", kv, width, format);
-    if (shape_.qk_norm) {
-      norm(hf + "self_attn.q_norm", block + "attn_q_norm", shape_.head_dim);
-      norm(hf + "self_attn.k_norm", block + "attn_k_norm", shape_.head_dim);
-    }
-    matrix(hf + "self_attn.o_proj", block + "attn_output", width, q, format);
-    norm(hf + "post_attention_layernorm", block + "ffn_norm", width);
-    matrix(hf + "mlp.gate_proj", block + "ffn_gate", ffn, width, format);
-    matrix(hf + "mlp.up_proj", block + "ffn_up", ffn, width, format);
-    matrix(hf + "mlp.down_proj", block + "ffn_down", width, ffn, format);
-  }
-
-  void matrix(const std::string& hf, const std::string& block, int64_t rows, int64_t columns,
-              NumberFormat format) {
-    list_.push_back({gguf() ? block : hf, SynthContent::matrix, rows, columns, format, true});
-  }
-  void norm(const std::string& hf, const std::string& block, int64_t size) {
-    const NumberFormat format = NumberFormat::plain(gguf() ? DType::f32 : DType::bf16);
-    list_.push_back({gguf() ? block : hf, SynthContent::norm, size, 0, format, false});
-  }
-
-  const SynthShape& shape_;
-  const SynthFormat& format_;
-  std::vector<SynthTensor> list_;
-};
+void list_dense_tensors(const SynthShape& shape, SynthTensorList& list) {
+  const NumberFormat heads = list.format().heads;
+  SynthTensor& table =
+      list.matrix({"model.embed_tokens", "token_embd"}, shape.vocabulary, shape.width, heads);
+  table.streamed = shape.tied_head;  // else a step reads one row of it
+  for (int64_t l = 0; l < shape.layers; ++l) list_dense_layer(shape, l, list);
+  list.vector({"model.norm", "output_norm"}, shape.width);
+  if (!shape.tied_head) list.matrix({"lm_head", "output"}, shape.vocabulary, shape.width, heads);
+  if (list.form() == SynthForm::gguf && shape.rope_scaling)
+    list.vector({"", "rope_freqs"}, shape.head_dim / 2, SynthContent::divisors);
+}
 
 }  // namespace
+
+SynthForm form_of(const SynthFormat& format) {
+  if (format.container == Container::gguf) return SynthForm::gguf;
+  return format.inner.kind == FormatKind::bf16 ? SynthForm::raw : SynthForm::mlx;
+}
+
+SynthTensorList::SynthTensorList(const SynthShape& shape, const SynthFormat& format)
+    : shape_(shape), format_(format), form_(form_of(format)) {}
+
+NumberFormat SynthTensorList::of_layer(int64_t l) const {
+  return l == 0 || l == shape_.layers - 1 ? format_.outer : format_.inner;
+}
+
+SynthTensor& SynthTensorList::add(const Name& name, SynthTensor tensor) {
+  tensor.module = form_ == SynthForm::gguf ? name.block : name.folder;
+  return list_.emplace_back(std::move(tensor));
+}
+
+SynthTensor& SynthTensorList::matrix(const Name& name, int64_t rows, int64_t columns, NumberFormat format) {
+  const int64_t block = format.block_columns();
+  if (block == 256 && columns % block != 0) format = NumberFormat::block(FormatKind::q8_0);
+  SynthTensor tensor;
+  tensor.shape = {rows, columns};
+  tensor.format = format;
+  tensor.streamed = true;
+  return add(name, std::move(tensor));
+}
+
+SynthTensor& SynthTensorList::kept_matrix(const Name& name, int64_t rows, int64_t columns,
+                                          NumberFormat format, DType kept) {
+  const bool is_block = format.kind != FormatKind::bf16 && format.kind != FormatKind::affine;
+  return matrix(name, rows, columns, is_block ? NumberFormat::plain(kept) : format);
+}
+
+SynthTensor& SynthTensorList::stack(const Name& name, const SynthExperts& experts, int64_t rows,
+                                    int64_t columns, NumberFormat format) {
+  SynthTensor& tensor = matrix(name, rows, columns, format);
+  tensor.shape.insert(tensor.shape.begin(), experts.count);
+  tensor.of = experts.count;
+  tensor.read = experts.chosen;
+  return tensor;
+}
+
+SynthTensor& SynthTensorList::vector(const Name& name, int64_t size, SynthContent content) {
+  SynthTensor tensor;
+  tensor.content = content;
+  tensor.shape = {size};
+  tensor.format = NumberFormat::plain(form_ == SynthForm::gguf ? DType::f32 : DType::bf16);
+  return add(name, std::move(tensor));
+}
 
 std::span<const SynthFormat> synth_formats() {
   static const std::vector<SynthFormat> formats = make_formats();
@@ -119,27 +145,34 @@ base::Result<SynthFormat> find_synth_format(const std::string& name, int64_t gro
 }
 
 base::Result<std::vector<SynthTensor>> synth_tensors(const SynthShape& shape, const SynthFormat& format) {
-  std::vector<SynthTensor> tensors = TensorList(shape, format).run();
+  SynthTensorList list(shape, format);
+  if (shape.gemma4) {
+    list_gemma4_tensors(shape, list);
+  } else if (shape.qwen3_5) {
+    list_qwen3_5_tensors(shape, list);
+  } else {
+    list_dense_tensors(shape, list);
+  }
+  std::vector<SynthTensor> tensors = list.take();
   for (const SynthTensor& tensor : tensors) {
-    if (tensor.columns % tensor.format.block_columns() == 0) continue;
+    if (tensor.columns() % tensor.format.block_columns() == 0) continue;
     return Error{ErrorCode::invalid_argument,
                  fmt::format("{} has rows of {} columns, no whole number of blocks of {}", tensor.module,
-                             tensor.columns, tensor.format.block_columns()),
+                             tensor.columns(), tensor.format.block_columns()),
                  fmt::format("synth: {} in {}", shape.name, tensor.format.name()), ""};
   }
   return tensors;
 }
 
 std::vector<SynthPart> safetensors_parts(const SynthTensor& tensor) {
-  const std::string& module = tensor.module;
-  if (tensor.columns == 0) return {{module + ".weight", DType::bf16, {tensor.rows}}};
   const NumberFormat& format = tensor.format;
-  if (format.kind != FormatKind::affine)
-    return {{module + ".weight", DType::bf16, {tensor.rows, tensor.columns}}};
-  const std::vector<int64_t> groups = {tensor.rows, tensor.columns / format.group};
-  return {{module + ".weight", DType::u32, {tensor.rows, tensor.columns * format.bits / 32}},
-          {module + ".scales", format.scale_type, groups},
-          {module + ".biases", format.scale_type, groups}};
+  if (format.kind != FormatKind::affine) return {{tensor.name(), DType::bf16, tensor.shape}};
+  std::vector<int64_t> words = tensor.shape, groups = tensor.shape;
+  words.back() = words.back() * format.bits / 32;
+  groups.back() /= format.group;
+  return {{tensor.module + ".weight", DType::u32, words},
+          {tensor.module + ".scales", format.scale_type, groups},
+          {tensor.module + ".biases", format.scale_type, groups}};
 }
 
 }  // namespace rafter::lab

@@ -131,7 +131,7 @@ base::Result<std::string> gguf_config_json(const format::Checkpoint& checkpoint)
       {"block_count", "num_hidden_layers", true},
       {"context_length", "max_position_embeddings", true},
       {"embedding_length", "hidden_size", true},
-      {"feed_forward_length", "intermediate_size", true},
+      {"feed_forward_length", "intermediate_size", false},  // a mixture may have nothing else
       {"attention.head_count", "num_attention_heads", true},
       {"attention.head_count_kv", "num_key_value_heads", false},
       {"attention.key_length", "head_dim", false},

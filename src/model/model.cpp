@@ -1,5 +1,6 @@
 #include "model/model.h"
 
+#include "base/check.h"
 #include "model/config.h"
 #include "model/families.h"
 
@@ -7,34 +8,13 @@ namespace rafter::model {
 namespace {
 
 struct Architecture {
-  std::string_view model_type;  // as config.json or general.architecture spell it
-  base::Result<std::shared_ptr<const Model>> (*load)(const format::Checkpoint&, const Config&);
+  std::string_view model_type;
+  Loader* load;
 };
 
-// The registry: a family is one file and its rows here.
-constexpr Architecture kArchitectures[] = {
-    {"llama", load_llama},
-    {"mistral", load_llama},  // MiniCPM5 and SmolLM 1 and 2 say "llama"
-    {"qwen2", load_qwen2},
-    {"qwen3", load_qwen3},
-    {"qwen3_moe", load_qwen3_moe},
-    {"qwen3moe", load_qwen3_moe},  // GGUF's spelling
-    {"qwen3_5", load_qwen3_5},
-    {"qwen3_5_text", load_qwen3_5},
-    {"qwen3_5_moe", load_qwen3_5},
-    {"qwen3_5_moe_text", load_qwen3_5},
-    {"qwen35", load_qwen3_5},
-    {"qwen35moe", load_qwen3_5},  // GGUF's spellings
-    {"phi3", load_phi3},
-    {"smollm3", load_smollm3},
-    {"gemma2", load_gemma2},
-    {"gemma3", load_gemma3},
-    {"gemma3_text", load_gemma3},
-    {"gemma4", load_gemma4},
-    {"gemma4_text", load_gemma4},
-    {"gemma4_unified", load_gemma4},
-    {"gemma4_unified_text", load_gemma4},
-};
+#define RAFTER_ROW(name, loader) {name, loader},
+constexpr Architecture kArchitectures[] = {RAFTER_MODEL_FAMILIES(RAFTER_ROW)};
+#undef RAFTER_ROW
 
 }  // namespace
 
@@ -42,6 +22,10 @@ std::vector<std::string_view> supported_architectures() {
   std::vector<std::string_view> names;
   for (const Architecture& architecture : kArchitectures) names.push_back(architecture.model_type);
   return names;
+}
+
+void Model::emit_draft(plan::Emitter&) const {
+  RAFTER_CHECK(false, "{} has no draft head", info().model_type);
 }
 
 base::Result<std::shared_ptr<const Model>> load_model(const format::Checkpoint& checkpoint) {

@@ -48,6 +48,20 @@ class Model {
   virtual void emit(plan::Emitter& emitter) const = 0;
   // Emits layer `layer` alone from a value [B, D] to a value [B, D].
   virtual plan::Value emit_layer(plan::Emitter& emitter, int64_t layer, plan::Value x) const = 0;
+
+  // Whether the checkpoint holds a head that guesses the token after the next (multi-token prediction) and
+  // that emit_draft() can emit; the error says why not. Its tensors count as unused: no step of emit() reads
+  // them.
+  virtual base::Status draft_head() const {
+    return base::Error{base::ErrorCode::unsupported, "this family has no multi-token-prediction head",
+                       info().model_type, ""};
+  }
+  // The shapes of its caches, which are numbered on from cache_layers().
+  virtual std::vector<CacheLayer> draft_cache_layers() const { return {}; }
+  // Emits it. A row at position p takes the token of position p + 1 and, from the input "hidden" [B, D], the
+  // state that emit() ended at (the tap "final_norm") at position p; the logits guess position p + 2. The tap
+  // "draft_hidden", of the wanted rows, is the state to guess on from.
+  virtual void emit_draft(plan::Emitter& emitter) const;
 };
 
 // Builds the model that the checkpoint's config names.

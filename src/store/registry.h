@@ -12,18 +12,18 @@
 namespace rafter::store {
 
 struct ModelRecord {
-  std::string path;                       // absolute: a folder or a .gguf file
-  std::string name;                       // "org/name", or the folder's or file's own name
-  std::string container;                  // "safetensors", "gguf"
-  std::string architecture;               // as the checkpoint says: "llama", "qwen3"
-  std::string quantization;               // "bf16", "q4g64", "q4_0", mixtures joined by '+'
-  int64_t parameters = 0;                 // weight elements
-  int64_t bytes = 0;                      // of the weight files
-  int64_t context = 0;                    // most positions the checkpoint says; 0: it does not
-  std::string revision;                   // the commit of a hub's snapshot; "" elsewhere
-  std::string capabilities;               // "chat tools thinking vision embedding": those that it has
-  bool supported = true;                  // whether this program runs the architecture
-  int64_t added_at = 0;                   // Unix seconds; 0: filled in when added
+  std::string path;          // absolute: a folder or a .gguf file
+  std::string name;          // "org/name", or the folder's or file's own name
+  std::string container;     // "safetensors", "gguf"
+  std::string architecture;  // as the checkpoint says: "llama", "qwen3"
+  std::string quantization;  // "bf16", "q4g64", "q4_0", mixtures joined by '+'
+  int64_t parameters = 0;    // weight elements
+  int64_t bytes = 0;         // of the weight files
+  int64_t context = 0;       // most positions the checkpoint says; 0: it does not
+  std::string revision;      // the commit of a hub's snapshot; "" elsewhere
+  std::string capabilities;  // of the checkpoint: those of "chat tools thinking vision audio embedding"
+  bool supported = true;     // whether this program runs the architecture
+  int64_t added_at = 0;      // Unix seconds; 0: filled in when added
   std::vector<std::string> weight_files;  // absolute, ascending; none known of records before version 3
   bool missing = false;                   // the path was gone at the last look
   std::vector<std::string> aliases;       // ascending

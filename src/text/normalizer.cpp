@@ -21,19 +21,30 @@ using base::Status;
 size_t longest_result(size_t input) { return std::max<size_t>(1 << 20, input * 32); }
 
 // Copies the characters that `change` leaves: it is called with each one and appends what takes its place.
-// False: nothing took the place of the first one.
+// Returns how much took the place of the first `first_bytes`.
 template <typename Change>
-bool map_characters(std::string_view text, std::string& out, Change change) {
+size_t map_characters(std::string_view text, size_t first_bytes, std::string& out, Change change) {
   out.clear();
   out.reserve(text.size());
-  bool keeps_start = true;
+  size_t mapped_first = 0;
   for (size_t position = 0; position < text.size();) {
     const Char character = char_at(text, position);
     change(character.code_point, out);
-    if (position == 0) keeps_start = !out.empty();
+    if (position < first_bytes) mapped_first = out.size();
     position += character.length;
   }
-  return keeps_start;
+  return mapped_first;
+}
+
+// How many bytes of a normal form come from the first bytes of the text, whose own normal form is `first`.
+// The last of their characters may have been joined with what follows.
+size_t first_bytes_of_form(std::string_view form, std::string_view first) {
+  if (form.starts_with(first)) return first.size();
+  size_t bytes = 0;
+  for (size_t at = 0; at < first.size() && bytes < form.size(); at += char_at(first, at).length) {
+    bytes += char_at(form, bytes).length;
+  }
+  return bytes;
 }
 
 bool is_space(char32_t c) { return (classify(c) & kSpace) != 0; }
@@ -93,7 +104,11 @@ class Application {
 
   Status operator()(const NormalFormStep& step) {
     const std::string_view form = normalize(step.form, result_.text, scratch_);
-    if (form.data() == scratch_.data()) take_scratch();
+    if (form.data() == result_.text.data()) return {};
+    std::string storage;
+    const std::string_view first = result_.text.substr(0, result_.first_bytes);
+    result_.first_bytes = first_bytes_of_form(form, normalize(step.form, first, storage));
+    take_scratch();
     return {};
   }
   Status operator()(const LowercaseStep&) { return map(append_lowercase); }
@@ -104,7 +119,8 @@ class Application {
   }
   Status operator()(const StripSpaceStep& step) {
     const std::string_view stripped = strip_spaces(result_.text, step);
-    if (stripped.data() != result_.text.data()) result_.keeps_start = false;
+    const auto cut = static_cast<size_t>(stripped.data() - result_.text.data());
+    result_.first_bytes -= std::min(result_.first_bytes, cut);
     result_.text = stripped;
     return {};
   }
@@ -113,15 +129,17 @@ class Application {
     if (result_.text.empty()) return {};
     scratch_ = step.text;
     scratch_ += result_.text;
+    if (result_.first_bytes > 0) result_.first_bytes += step.text.size();
     take_scratch();
     return {};
   }
   void apply_rules(const PrecompiledCharsmap& map, bool by_longest) {
-    scratch_ = by_longest ? map.apply_longest(result_.text) : map.apply(result_.text);
+    scratch_ = by_longest ? map.apply_longest(result_.text) : map.apply(result_.text, result_.first_bytes);
     take_scratch();
   }
   Status operator()(const ByteAlphabetStep&) {
     scratch_ = bytes_to_alphabet(result_.text);
+    result_.first_bytes = bytes_to_alphabet(result_.text.substr(0, result_.first_bytes)).size();
     take_scratch();
     return {};
   }
@@ -141,16 +159,22 @@ class Application {
     if (matches.empty()) return {};
     const size_t limit = longest_result(result_.text.size());
     if (matches.size() > limit / (content.size() + 1)) return too_long();
-    if (content.empty() && matches.front().begin == 0 && matches.front().end > 0) result_.keeps_start = false;
     scratch_.clear();
     scratch_.reserve(result_.text.size() + matches.size() * content.size());
-    size_t end = 0;
+    const size_t first = result_.first_bytes;
+    size_t end = 0, copied_first = 0;
+    const auto copy_until = [&](size_t begin) {
+      if (end < first) copied_first = scratch_.size() + std::min(begin, first) - end;
+      scratch_ += result_.text.substr(end, begin - end);
+    };
     for (const TextSpan& match : matches) {
-      scratch_ += result_.text.substr(end, match.begin - end);
+      copy_until(match.begin);
       scratch_ += content;
       end = match.end;
+      if (end <= first) copied_first = scratch_.size();
     }
-    scratch_ += result_.text.substr(end);
+    copy_until(result_.text.size());
+    result_.first_bytes = copied_first;
     take_scratch();
     return {};
   }
@@ -162,7 +186,7 @@ class Application {
  private:
   template <typename Change>
   Status map(Change change) {
-    if (!map_characters(result_.text, scratch_, change)) result_.keeps_start = false;
+    result_.first_bytes = map_characters(result_.text, result_.first_bytes, scratch_, change);
     take_scratch();
     return {};
   }
@@ -201,7 +225,7 @@ Result<Normalizer> Normalizer::compile(const std::vector<NormalizerStep>& steps,
 
 Status Normalizer::apply(std::string_view text, NormalizedText& result) const {
   result.text = text;
-  result.keeps_start = true;
+  result.first_bytes = text.empty() ? 0 : char_at(text, 0).length;
   Application apply(result);
   for (const Step& step : steps_) {
     if (const auto* replacement = std::get_if<Replace>(&step)) {

@@ -16,7 +16,9 @@ namespace rafter::text {
 struct NormalizedText {
   std::string_view text;  // of the input, or of `storage`
   std::string storage;
-  bool keeps_start = true;  // the first character of the input was not dropped (by a charsmap it may be)
+  // Bytes at the beginning that come from the input's first character; what a step inserts comes from the
+  // character before it.
+  size_t first_bytes = 0;
 };
 
 class Normalizer {

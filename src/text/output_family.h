@@ -68,7 +68,7 @@ inline bool contains(std::string_view text, std::string_view part) {
 // for no arguments, and all of this as the value of "function". `is_certain`: members of other names are
 // skipped; otherwise they are Malformed, and so is an object without arguments.
 Reading read_json_call(CallContext& context, bool is_certain);
-// An array of such objects, each an ended call.
+// An array of such objects, at least one, each an ended call.
 Reading read_json_calls(CallContext& context);
 
 }  // namespace rafter::text::output

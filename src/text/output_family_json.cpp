@@ -135,9 +135,9 @@ Reading read_json_call(CallContext& context, bool is_certain) {
 Reading read_json_calls(CallContext& context) {
   Source& in = context.in;
   co_await expect(in, "[");
-  for (;;) {
+  for (bool is_first = true;; is_first = false) {
     int c = co_await in.peek_visible();
-    if (c == ']') break;
+    if (c == ']' && !is_first) break;  // a list of no calls is no call: text
     if (c != '{') throw Malformed{};
     co_await read_json_call(context, true);
     c = co_await in.peek_visible();

@@ -1,10 +1,13 @@
 #include "text/pre_tokenizer.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "text/byte_alphabet.h"
 #include "text/split_behavior.h"
 #include "text/unicode.h"
+#include "text/unicode_scripts.h"
 
 namespace rafter::text {
 namespace {
@@ -69,10 +72,27 @@ std::vector<TextSpan> find_kind(std::string_view text, CharKind kind) {
   return matches;
 }
 
-std::string metaspace(std::string_view text, bool at_start, const MetaspaceStep& step) {
+// Where the script changes; kAnyScript goes with what comes before it.
+std::vector<TextSpan> find_scripts(std::string_view text) {
+  std::vector<TextSpan> spans;
+  uint8_t last = kAnyScript;
+  for (size_t at = 0; at < text.size();) {
+    const Char character = char_at(text, at);
+    const uint8_t script = script_of(character.code_point);
+    if (script != kAnyScript && script != last) {
+      if (!spans.empty()) spans.back().end = at;
+      spans.push_back({at, text.size()});
+      last = script;
+    }
+    at += character.length;
+  }
+  return spans;
+}
+
+std::string metaspace(std::string_view text, bool is_first, const MetaspaceStep& step) {
   std::string out;
   const bool wants_one =
-      step.scheme == PrependScheme::always || (step.scheme == PrependScheme::first && at_start);
+      step.scheme == PrependScheme::always || (step.scheme == PrependScheme::first && is_first);
   if (wants_one && text[0] != ' ' && !text.starts_with(step.replacement)) out = step.replacement;
   out.reserve(out.size() + text.size() + text.size() / 4);
   for (char c : text) {
@@ -114,6 +134,8 @@ Status PreTokenizer::add(const PreTokenizerStep& step, Pieces pieces, const std:
     steps_.emplace_back(*kind);
   } else if (const auto* space = std::get_if<MetaspaceStep>(&step)) {
     steps_.emplace_back(*space);
+  } else if (std::holds_alternative<ScriptsStep>(step)) {
+    steps_.emplace_back(ScriptsStep{});
   } else {
     steps_.emplace_back(WordsStep{});
   }
@@ -147,19 +169,19 @@ class PreTokenizer::Run {
  public:
   Run(const std::vector<Step>& steps, PieceSink& sink) : steps_(steps), sink_(sink) {}
 
-  Status from(size_t step, std::string_view text, bool at_start) {
+  Status from(size_t step, std::string_view text, size_t first_bytes) {
     if (stopped_ || text.empty()) return {};
     if (step == steps_.size()) {
       stopped_ = !sink_.piece(text);
       return {};
     }
-    return std::visit([&](const auto& kind) { return run(kind, step + 1, text, at_start); }, steps_[step]);
+    return std::visit([&](const auto& kind) { return run(kind, step + 1, text, first_bytes); }, steps_[step]);
   }
 
  private:
   // A function of the next length makes a step; the last step of nearly every tokenizer is one.
   template <typename NextLength>
-  Status run_lengths(size_t next, std::string_view text, bool at_start, NextLength next_length) {
+  Status run_lengths(size_t next, std::string_view text, size_t first_bytes, NextLength next_length) {
     const bool is_last = next == steps_.size();
     while (!text.empty() && !stopped_) {
       const std::string_view piece = text.substr(0, next_length(text));
@@ -167,57 +189,64 @@ class PreTokenizer::Run {
       if (is_last) {
         stopped_ = !sink_.piece(piece);
       } else {
-        RAFTER_TRY(from(next, piece, at_start));
+        RAFTER_TRY(from(next, piece, first_bytes));
       }
-      at_start = false;
+      first_bytes -= std::min(first_bytes, piece.size());
     }
     return {};
   }
 
-  Status run_spans(size_t next, std::string_view text, bool at_start, const std::vector<TextSpan>& spans) {
+  Status run_spans(size_t next, std::string_view text, size_t first_bytes,
+                   const std::vector<TextSpan>& spans) {
     for (const TextSpan& span : spans) {
-      RAFTER_TRY(from(next, text.substr(span.begin, span.end - span.begin), at_start && span.begin == 0));
+      RAFTER_TRY(from(next, text.substr(span.begin, span.end - span.begin),
+                      first_bytes - std::min(first_bytes, span.begin)));
     }
     return {};
   }
 
-  Status run(const Scan& scan, size_t next, std::string_view text, bool at_start) {
-    return run_lengths(next, text, at_start,
+  Status run(const Scan& scan, size_t next, std::string_view text, size_t first_bytes) {
+    return run_lengths(next, text, first_bytes,
                        [&](std::string_view rest) { return first_piece_length(scan.scanner, rest); });
   }
-  Status run(const Digits& digits, size_t next, std::string_view text, bool at_start) {
-    return run_lengths(next, text, at_start,
+  Status run(const Digits& digits, size_t next, std::string_view text, size_t first_bytes) {
+    return run_lengths(next, text, first_bytes,
                        [&](std::string_view rest) { return digits_piece_length(rest, digits.individual); });
   }
-  Status run(const FixedLength& fixed, size_t next, std::string_view text, bool at_start) {
-    return run_lengths(next, text, at_start,
+  Status run(const FixedLength& fixed, size_t next, std::string_view text, size_t first_bytes) {
+    return run_lengths(next, text, first_bytes,
                        [&](std::string_view rest) { return fixed_piece_length(rest, fixed.length); });
   }
-  Status run(const PrefixSpace&, size_t next, std::string_view text, bool at_start) {
-    return text[0] == ' ' ? from(next, text, at_start) : from(next, " " + std::string(text), at_start);
+  Status run(const PrefixSpace&, size_t next, std::string_view text, size_t first_bytes) {
+    if (text[0] == ' ') return from(next, text, first_bytes);
+    return from(next, " " + std::string(text), first_bytes > 0 ? first_bytes + 1 : 0);
   }
-  Status run(const ByteAlphabet&, size_t next, std::string_view text, bool at_start) {
-    return from(next, bytes_to_alphabet(text), at_start);
+  Status run(const ByteAlphabet&, size_t next, std::string_view text, size_t first_bytes) {
+    return from(next, bytes_to_alphabet(text), bytes_to_alphabet(text.substr(0, first_bytes)).size());
   }
-  Status run(const PatternSplit& split, size_t next, std::string_view text, bool at_start) {
+  Status run(const PatternSplit& split, size_t next, std::string_view text, size_t first_bytes) {
     std::vector<TextSpan> matches;
     RAFTER_TRY(split.pattern.find_all(text, matches));
-    return run_spans(next, text, at_start, split_at(text.size(), matches, split.inverted, split.behavior));
+    return run_spans(next, text, first_bytes, split_at(text.size(), matches, split.inverted, split.behavior));
   }
-  Status run(const WordsStep&, size_t next, std::string_view text, bool at_start) {
-    return run_spans(next, text, at_start, find_words(text));
+  Status run(const WordsStep&, size_t next, std::string_view text, size_t first_bytes) {
+    return run_spans(next, text, first_bytes, find_words(text));
   }
-  Status run(const CharKindStep& kind, size_t next, std::string_view text, bool at_start) {
-    return run_spans(next, text, at_start,
+  Status run(const CharKindStep& kind, size_t next, std::string_view text, size_t first_bytes) {
+    return run_spans(next, text, first_bytes,
                      split_at(text.size(), find_kind(text, kind.kind), false, kind.behavior));
   }
-  Status run(const MetaspaceStep& step, size_t next, std::string_view text, bool at_start) {
-    const std::string spaced = metaspace(text, at_start, step);
+  Status run(const ScriptsStep&, size_t next, std::string_view text, size_t first_bytes) {
+    return run_spans(next, text, first_bytes, find_scripts(text));
+  }
+  Status run(const MetaspaceStep& step, size_t next, std::string_view text, size_t first_bytes) {
+    const std::string spaced = metaspace(text, first_bytes > 0, step);
     const std::string_view whole = spaced;
-    if (!step.split) return from(next, whole, at_start);
+    if (first_bytes > 0) first_bytes = metaspace(text.substr(0, first_bytes), true, step).size();
+    if (!step.split) return from(next, whole, first_bytes);
     for (size_t begin = 0; begin < whole.size();) {
       const size_t end = std::min(whole.find(step.replacement, begin + 1), whole.size());
-      RAFTER_TRY(from(next, whole.substr(begin, end - begin), at_start && begin == 0));
+      RAFTER_TRY(from(next, whole.substr(begin, end - begin), first_bytes - std::min(first_bytes, begin)));
       begin = end;
     }
     return {};
@@ -228,8 +257,8 @@ class PreTokenizer::Run {
   bool stopped_ = false;
 };
 
-Status PreTokenizer::split(std::string_view text, bool at_start, PieceSink& sink) const {
-  return Run(steps_, sink).from(0, text, at_start);
+Status PreTokenizer::split(std::string_view text, size_t first_bytes, PieceSink& sink) const {
+  return Run(steps_, sink).from(0, text, first_bytes);
 }
 
 }  // namespace rafter::text

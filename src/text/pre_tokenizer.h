@@ -32,9 +32,9 @@ class PreTokenizer {
   static base::Result<PreTokenizer> compile(const std::vector<PreTokenizerStep>& steps, Pieces pieces,
                                             const std::string& where);
 
-  // `text` is valid UTF-8; `at_start`: nothing comes before it. Pre-tokens are never empty. Error: a regular
-  // expression takes too long.
-  base::Status split(std::string_view text, bool at_start, PieceSink& sink) const;
+  // `text` is valid UTF-8; its `first_bytes` come from the first character of the whole input. Pre-tokens are
+  // never empty. Error: a regular expression takes too long.
+  base::Status split(std::string_view text, size_t first_bytes, PieceSink& sink) const;
 
  private:
   struct Scan {
@@ -54,7 +54,7 @@ class PreTokenizer {
     size_t length;
   };
   using Step = std::variant<Scan, PatternSplit, Digits, PrefixSpace, ByteAlphabet, FixedLength, WordsStep,
-                            CharKindStep, MetaspaceStep>;
+                            CharKindStep, ScriptsStep, MetaspaceStep>;
 
   class Run;  // over one text
 

@@ -1,5 +1,6 @@
 #include "text/precompiled_charsmap.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -51,6 +52,55 @@ size_t cluster_end(std::string_view text, size_t begin) {
   }
   return end;
 }
+
+size_t count_characters(std::string_view text) {
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](char byte) { return (static_cast<uint8_t>(byte) & 0xC0) != 0x80; }));
+}
+
+// Which characters of the result the library takes to come from the first characters of the text. It notes
+// for each one whether it stands for one more character (0), is inserted behind what that stood for (1), or
+// stands for several (-n); what replaces a part of the text by nothing is added to the character before.
+class FirstBytes {
+ public:
+  explicit FirstBytes(std::string_view first)
+      : characters_(static_cast<ptrdiff_t>(count_characters(first))) {}
+
+  void replaced(std::string_view part, std::string_view by) {
+    if (consumed_before_last_ > characters_) return;
+    const auto more =
+        static_cast<ptrdiff_t>(count_characters(by)) - static_cast<ptrdiff_t>(count_characters(part));
+    const size_t begin = changes_.size();
+    for (size_t at = 0; at < by.size(); at += changes_.back().bytes) {
+      changes_.push_back({char_at(by, at).length, 0});
+    }
+    for (size_t i = changes_.size(); more > 0 && i-- > begin + count_characters(part);)
+      changes_[i].change = 1;
+    if (more < 0 && !changes_.empty()) changes_.back().change += more;
+    consumed_before_last_ = 0;
+    for (size_t i = 0; i + 1 < changes_.size(); ++i) consumed_before_last_ += 1 - changes_[i].change;
+  }
+
+  size_t bytes() const {
+    size_t bytes = 0;
+    ptrdiff_t consumed = 0;
+    for (const Change& one : changes_) {
+      if (consumed > characters_ || (consumed == characters_ && one.change <= 0)) break;
+      bytes += one.bytes;
+      consumed += 1 - one.change;
+    }
+    return bytes;
+  }
+
+ private:
+  struct Change {
+    uint32_t bytes;
+    ptrdiff_t change;
+  };
+  ptrdiff_t characters_;
+  ptrdiff_t consumed_before_last_ = 0;
+  std::vector<Change> changes_;  // until they are past the first characters
+};
 
 }  // namespace
 
@@ -106,10 +156,11 @@ std::string PrecompiledCharsmap::apply_longest(std::string_view text) const {
   return out;
 }
 
-std::string PrecompiledCharsmap::apply(std::string_view text) const {
+std::string PrecompiledCharsmap::apply(std::string_view text, size_t& first_bytes) const {
   constexpr size_t kLongCluster = 6;
   std::string out;
   out.reserve(text.size());
+  FirstBytes first(text.substr(0, first_bytes));
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = cluster_end(text, begin);
     const std::string_view cluster = text.substr(begin, end - begin);
@@ -117,15 +168,19 @@ std::string PrecompiledCharsmap::apply(std::string_view text) const {
     if (cluster.size() < kLongCluster) {
       if (const auto replacement = replacement_of(cluster)) {
         out += *replacement;
+        first.replaced(cluster, *replacement);
         continue;
       }
     }
     for (size_t at = 0; at < cluster.size();) {
       const std::string_view character = cluster.substr(at, char_at(cluster, at).length);
-      out += replacement_of(character).value_or(character);
+      const std::string_view replacement = replacement_of(character).value_or(character);
+      out += replacement;
+      first.replaced(character, replacement);
       at += character.size();
     }
   }
+  first_bytes = first.bytes();
   return out;
 }
 

@@ -20,8 +20,10 @@ class PrecompiledCharsmap {
 
   // Replaces by grapheme cluster, as the `tokenizers` library does: one of fewer than 6 bytes that begins
   // with something in the array becomes the replacement of the shortest such beginning; any other is replaced
-  // character by character. `text` is valid UTF-8.
-  std::string apply(std::string_view text) const;
+  // character by character. `text` is valid UTF-8. `first_bytes` counts the bytes at the beginning that the
+  // library says come from there: it counts characters, each one of the result for one of the text, so that
+  // it is out of step from where the map drops one at the very beginning.
+  std::string apply(std::string_view text, size_t& first_bytes) const;
 
   // As SentencePiece itself does: from left to right, the longest entry that the rest begins with.
   std::string apply_longest(std::string_view text) const;

@@ -276,14 +276,14 @@ Status Tokenizer::State::encode_raw(std::string_view text, bool match_special, I
       continue;
     }
     RAFTER_TRY(normalizer.apply(raw.text, normalized));
-    const bool at_start = raw.text.data() == text.data() && normalized.keeps_start;
+    const size_t first_bytes = raw.text.data() == text.data() ? normalized.first_bytes : 0;
     normalized_matcher.split(normalized.text, match_special, segments);
     for (const Segment& segment : segments) {
       if (segment.id >= 0) {
         ids.push_back(segment.id);
       } else {
-        const bool is_first = at_start && segment.text.data() == normalized.text.data();
-        RAFTER_TRY(pre_tokenizer.split(segment.text, is_first, sink));
+        const auto begin = static_cast<size_t>(segment.text.data() - normalized.text.data());
+        RAFTER_TRY(pre_tokenizer.split(segment.text, first_bytes - std::min(first_bytes, begin), sink));
         RAFTER_TRY(sink.status());
       }
     }

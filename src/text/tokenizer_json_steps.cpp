@@ -167,6 +167,7 @@ Result<PreTokenizerStep> read_pre_tokenizer_step(const JsonPlace& component) {
     base::append_utf8(step.pattern, delimiter);
     return PreTokenizerStep(std::move(step));
   }
+  if (type == "UnicodeScripts") return PreTokenizerStep(ScriptsStep{});
   if (type == "FixedLength") {
     RAFTER_ASSIGN(const int64_t length, component.count("length", 5, INT32_MAX));
     return PreTokenizerStep(FixedLengthStep{static_cast<size_t>(length)});

@@ -85,6 +85,7 @@ struct CharKindStep {
   SplitBehavior behavior = SplitBehavior::isolated;
 };
 
+struct ScriptsStep {};    // cuts where the script changes; what has none before the first script is dropped
 struct WordsStep {};      // runs of word characters, and runs of neither those nor white space
 struct FixedLengthStep {  // characters per piece
   size_t length = 5;
@@ -92,7 +93,8 @@ struct FixedLengthStep {  // characters per piece
 
 enum class PrependScheme { always, first, never };
 
-// Spaces become `replacement`, one is put in front, and pieces begin at each of them.
+// Spaces become `replacement`, one is put in front, and pieces begin at each of them. `first`: only in front
+// of a piece whose first byte comes from the first character of the whole input.
 struct MetaspaceStep {
   std::string replacement = "\u2581";  // one character
   PrependScheme scheme = PrependScheme::always;
@@ -105,8 +107,8 @@ struct ByteLevelStep {
   bool use_regex = true;          // cut with GPT-2's pattern first
 };
 
-using PreTokenizerStep = std::variant<SplitStep, DigitsStep, CharKindStep, WordsStep, FixedLengthStep,
-                                      MetaspaceStep, ByteLevelStep>;
+using PreTokenizerStep = std::variant<SplitStep, DigitsStep, CharKindStep, ScriptsStep, WordsStep,
+                                      FixedLengthStep, MetaspaceStep, ByteLevelStep>;
 
 // ---- Models: pieces to ids ----
 

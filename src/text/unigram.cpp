@@ -20,12 +20,14 @@ constexpr double kUnknownPenalty = 10;
 constexpr uint32_t kNotReached = UINT32_MAX;
 constexpr size_t kLongestWord = 256 << 20;  // a node takes 16 bytes per byte
 
-double lowest_score(const UnigramSpec& spec) {
+// Of an unknown character; SentencePiece itself has it in single precision.
+double score_of_unknown(const UnigramSpec& spec) {
   double lowest = std::numeric_limits<double>::infinity();
   for (size_t id = 0; id < spec.scores.size(); ++id) {
     if (spec.is_text.empty() || spec.is_text[id]) lowest = std::min(lowest, spec.scores[id]);
   }
-  return lowest;
+  const double score = lowest - kUnknownPenalty;
+  return spec.is_text.empty() ? score : static_cast<double>(static_cast<float>(score));
 }
 
 }  // namespace
@@ -56,7 +58,7 @@ UnigramModel::UnigramModel(TextVocabulary vocabulary, PieceTrie trie, const Unig
     : vocabulary_(std::move(vocabulary)),
       trie_(std::move(trie)),
       scores_(spec.scores),
-      unknown_score_(lowest_score(spec) - kUnknownPenalty),
+      unknown_score_(score_of_unknown(spec)),
       single_precision_(!spec.is_text.empty()),
       unknown_id_(spec.unknown_id) {
   if (spec.byte_fallback) bytes_.emplace(vocabulary_);

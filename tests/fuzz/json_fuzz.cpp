@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "format/strict_json.h"
 #include "tests/fuzz/seeds.h"
+#include "tests/support/json_text.h"
 #include "text/chat_template.h"
 #include "text/output_json.h"
 #include "text/output_python.h"
@@ -37,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kDepth = 16;
   Counter counter;
   const base::Status strict = format::parse_strict_json(text, kDepth, "fuzz", counter);
-  const bool is_json = nlohmann::json::accept(text);
+  const bool is_json = testing::is_json_text(text);
   RAFTER_CHECK(!strict.ok() || is_json);
   RAFTER_CHECK(counter.deepest() <= kDepth);
   const auto value = text::parse_json_value(text);
@@ -48,17 +49,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto compact = compact_json(text, JsonRules::strict);
   if (compact && base::is_valid_utf8(text)) {
     RAFTER_CHECK(compact_json(*compact, JsonRules::strict) == compact);
-    RAFTER_CHECK(nlohmann::json::accept(*compact));
+    RAFTER_CHECK(testing::is_json_text(*compact));
   }
   RAFTER_CHECK(!strict.ok() || compact.has_value());
   for (const auto& mended : {compact_json(text, JsonRules::tolerant), json_of_python(text)}) {
-    if (mended && base::is_valid_utf8(text)) RAFTER_CHECK(nlohmann::json::accept(*mended), "{}", *mended);
+    if (mended && base::is_valid_utf8(text)) RAFTER_CHECK(testing::is_json_text(*mended), "{}", *mended);
   }
   const auto tools = text::ToolSchemas::from_json(text);
   RAFTER_CHECK(tools.ok() || !tools.error().what.empty());
   if (base::is_valid_utf8(text) && size > 0) {
     const std::string argument = text::argument_json(text.substr(1), data[0] & 0x7F);
-    if (base::is_valid_utf8(text.substr(1))) RAFTER_CHECK(nlohmann::json::accept(argument), "{}", argument);
+    if (base::is_valid_utf8(text.substr(1))) RAFTER_CHECK(testing::is_json_text(argument), "{}", argument);
   }
   return 0;
 }

@@ -43,13 +43,14 @@ std::unique_ptr<engine::Engine> open_engine(const std::string& path) {
   return engine.ok() ? *std::move(engine) : nullptr;
 }
 
-// What the plan says of its matrix products.
+// What the plan says of its matrix products and its experts.
 int64_t planned_weight_bytes(engine::Engine& engine) {
   const auto plan = engine.plan_for(1);
   EXPECT_TRUE(plan.ok());
   int64_t bytes = 0;
   for (const plan::Op& op : (*plan)->ops) {
-    if (std::holds_alternative<kernels::MatmulArgs>(op.args))
+    if (std::holds_alternative<kernels::MatmulArgs>(op.args) ||
+        std::holds_alternative<kernels::ExpertsArgs>(op.args))
       bytes += plan::op_cost(**plan, op, 1, 1, 0).weight_bytes;
   }
   return bytes;
@@ -77,7 +78,9 @@ TEST_P(SynthModel, OpensAndGivesSaneLogits) {
 
   // The summary's figures, counted by others: the plan, the loader, the file system.
   EXPECT_EQ(summary.streamed_bytes, planned_weight_bytes(*engine));
-  const int64_t divisors = row.rope_scaling && summary.path.ends_with(".gguf") ? row.head_dim / 2 : 0;
+  int64_t divisors = 0;  // of GGUF's rotations; no parameters
+  if (summary.path.ends_with(".gguf"))
+    divisors = row.rope_scaling ? row.head_dim / 2 : row.gemma4 ? row.gemma4->full_head_dim / 2 : 0;
   EXPECT_EQ(summary.parameters + divisors, engine->model().info().parameters);
   int64_t bytes = 0, files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder / "out")) {
@@ -89,12 +92,16 @@ TEST_P(SynthModel, OpensAndGivesSaneLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, SynthModel,
-                         ::testing::Combine(::testing::Values("llama3-tiny", "qwen3-tiny"),
+                         ::testing::Combine(::testing::Values("llama3-tiny", "qwen3-tiny", "gemma4-e2b-tiny",
+                                                              "gemma4-e4b-tiny", "gemma4-12b-tiny",
+                                                              "gemma4-26b-a4b-tiny", "qwen3.5-4b-tiny",
+                                                              "qwen3.5-27b-tiny", "qwen3.5-35b-a3b-tiny"),
                                             ::testing::Values("bf16", "mlx4", "mlx8", "mlx-mixed", "q4_0",
                                                               "q8_0", "q4_k", "q5_k", "q6_k")));
 
 TEST(SynthFiles, HoldWhatOtherProgramsExpect) {
-  for (const char* shape : {"llama3-tiny", "qwen3-tiny"}) {
+  for (const char* shape : {"llama3-tiny", "qwen3-tiny", "gemma4-e4b-tiny", "gemma4-26b-a4b-tiny",
+                            "qwen3.5-4b-tiny", "qwen3.5-35b-a3b-tiny"}) {
     for (const char* format : {"bf16", "mlx4", "mlx-mixed", "q4_0"}) {
       TempFolder folder;
       const auto checkpoint = format::Checkpoint::open(write(shape, format, folder / "out").path);

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/utf8.h"
+#include "tests/support/json_text.h"
 #include "tests/support/output_documents.h"
 #include "tests/support/output_events.h"
 
@@ -55,7 +56,7 @@ inline std::string fault_of_shape(const std::vector<text::OutputEvent>& events) 
       arguments += event.text;
       if (event.kind == Kind::call_arguments) continue;
       is_open = false;
-      if (event.kind == Kind::call_end && !nlohmann::json::parse(arguments, nullptr, false).is_object())
+      if (event.kind == Kind::call_end && !(arguments.starts_with('{') && is_json_text(arguments)))
         return "arguments are no JSON object: " + arguments;
     }
   }

@@ -29,8 +29,21 @@ struct Answer {
   }
 };
 
+// A command that stands in for a worker: writes these bytes, then these again and again.
+inline std::vector<std::string> pretended_worker(const std::string& once, const std::string& again) {
+  const auto print = [](const std::string& bytes) {
+    std::string octal;
+    for (const char c : bytes) octal += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+    return "printf '" + octal + "' >&3";
+  };
+  return {"/bin/sh", "-c", print(once) + "; while sleep 0.2; do " + print(again) + " || exit 0; done"};
+}
+
 class ServedModel {
  public:
+  ServedModel(serve::WorkerOptions options) : service_(context_, logged(std::move(options))) {
+    service_.start();
+  }
   ServedModel(const std::string& model, std::vector<std::string> flags = {}, double stuck_after_seconds = 60)
       : service_(context_, options(model, std::move(flags), stuck_after_seconds)) {
     service_.start();
@@ -72,6 +85,9 @@ class ServedModel {
     options.command = {RAFTER_PROGRAM, "worker", model, "--device", "cpu", "--threads", "1"};
     options.command.insert(options.command.end(), flags.begin(), flags.end());
     options.stuck_after = std::chrono::milliseconds(static_cast<int64_t>(stuck_after * 1000));
+    return logged(std::move(options));
+  }
+  serve::WorkerOptions logged(serve::WorkerOptions options) const {
     options.log = [log = log_](const std::string& line) { log->push_back(line); };
     return options;
   }

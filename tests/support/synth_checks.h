@@ -39,11 +39,12 @@ inline TensorNames expected_tensors(const std::string& shape, const std::string&
       result[name] = rest;
       continue;
     }
-    int first = 0, last = 0;
-    std::istringstream(line.substr(open + 1)) >> first;
-    std::istringstream(line.substr(line.find('-', open) + 1)) >> last;
-    for (int layer = first; layer <= last; ++layer)
-      result[name.substr(0, open) + std::to_string(layer) + name.substr(close + 1)] = rest;
+    std::istringstream ranges(line.substr(open + 1, close - open - 1));
+    for (std::string range; std::getline(ranges, range, ',');) {
+      const int first = std::stoi(range), last = std::stoi(range.substr(range.find('-') + 1));
+      for (int layer = first; layer <= last; ++layer)
+        result[name.substr(0, open) + std::to_string(layer) + name.substr(close + 1)] = rest;
+    }
   }
   return result;
 }

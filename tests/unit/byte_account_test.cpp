@@ -23,6 +23,12 @@ struct Published {
 constexpr Published kPublished[] = {
     {"cpm5-1b", "mlx4", 0.495, 14.7456, 201.326592, 0.11280384, 0.11280384},
     {"llama3-8b", "mlx4", 4.22, 78.6432, 1073.741824, 0.295501824, 0.295501824},
+    // The tables of layers' own inputs are row-gathered; heads are tied.
+    {"gemma4-e4b", "mlx4", 2.612, 53.9, 271.6, 1.585446912, 0.37748736},
+    {"gemma4-12b", "mlx4", 6.698, 206.4, 469.8, 0, 0.56623104},
+    {"gemma4-26b-a4b", "mlx4", 2.150, 135.2, 377.5, 0, 0.415236096},
+    // No published figure: the arithmetic of the sizes, in bf16 two bytes a weight.
+    {"gemma4-e2b", "mlx4", 1.2822, 23.2817, 132.1206, 1.321205760, 0.226492416},
 };
 
 class ByteAccountOf : public ::testing::TestWithParam<Published> {};
@@ -53,10 +59,43 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ByteAccountOf, ::testing::ValuesIn(kPublished),
   return name;
 });
 
+// The keys and values of full layers have a head size of their own: counted with the sliding layers'
+// geometry, 12B would read 872.4 MB at 8192 positions.
+TEST(ByteAccount, TheFullLayerKvBytesComputedWithTheSlidingGeometry) {
+  const auto checkpoint = lab::shape_without_data("gemma4-12b", "mlx4", 64).value();
+  const auto model = model::load_model(checkpoint).value();
+  const engine::ByteAccount account = engine::account_bytes(checkpoint, *model);
+  const int64_t full = 8 * 2 * 1 * 512 * 2, sliding = 40 * 2 * 8 * 256 * 2;  // bytes per position
+  for (int64_t context : {1, 600, 1024, 8192, 100'000}) {
+    EXPECT_EQ(account.kv_bytes(context), full * context + sliding * std::min<int64_t>(context, 1024))
+        << context;
+  }
+  const int64_t wrong = 48 * 2 * 8 * 256 * 2;
+  EXPECT_NE(account.kv_bytes(600), wrong * 600);
+}
+
+// Every recurrent layer's state is read and written once: 4B about 103 MB, 27B about 308 MB, at any context.
+TEST(ByteAccount, RecurrentStatesAreReadAndWritten) {
+  struct Hybrid {
+    const char* shape;
+    double states_mb;     // convolutions in fp32 and the journal of pending rows included
+    int64_t full_layers;  // 4 heads of 256, keys and values
+  };
+  for (const Hybrid& row : {Hybrid{"qwen3.5-4b", 103, 8}, {"qwen3.5-27b", 308, 16}}) {
+    const auto checkpoint = lab::shape_without_data(row.shape, "mlx4", 64).value();
+    const auto model = model::load_model(checkpoint).value();
+    const engine::ByteAccount account = engine::account_bytes(checkpoint, *model);
+    const int64_t position = row.full_layers * 2 * 4 * 256 * 2;
+    EXPECT_EQ(account.kv_bytes(8192) - account.kv_bytes(600), position * (8192 - 600)) << row.shape;
+    EXPECT_NEAR(static_cast<double>(account.kv_bytes(600) - position * 600) / (row.states_mb * 1e6), 1, 0.02);
+  }
+}
+
 // A file's own headers, mixed widths per layer included: streamed is what synth says that it wrote, plus
 // norms; and a shape without data counts the same.
 TEST(ByteAccount, AgreesWithFiles) {
-  for (const char* shape : {"llama3-tiny", "qwen3-tiny"}) {
+  for (const char* shape : {"llama3-tiny", "qwen3-tiny", "gemma4-e2b-tiny", "gemma4-12b-tiny",
+                            "gemma4-26b-a4b-tiny", "qwen3.5-4b-tiny", "qwen3.5-35b-a3b-tiny"}) {
     for (const char* format : {"mlx-mixed", "mlx4", "bf16", "q8_0"}) {
       SCOPED_TRACE(fmt::format("{} {}", shape, format));
       const TempFolder folder;

@@ -39,6 +39,25 @@ TEST_F(RealTemplates, RenderAsTheReference) {
   EXPECT_EQ(templates, 20u);
 }
 
+// A template that calls raise_exception refuses in its own words, and as a fault of the request.
+TEST_F(RealTemplates, RefuseAsTheReference) {
+  const auto inputs = testing::real_inputs(file_);
+  size_t refusals = 0;
+  for (const auto& [name, expected] : file_.at("refusals").items()) {
+    const auto chat = ChatTemplate::parse(read_file(chat_template_folder() / name), name);
+    ASSERT_TRUE(chat.ok()) << name;
+    for (const auto& [input, variables] : inputs) {
+      const auto rendered = chat->render_json(variables);
+      const bool is_refused = !rendered.ok() && rendered.error().code == base::ErrorCode::invalid_argument;
+      ASSERT_EQ(is_refused, expected.contains(input)) << name << " " << input;
+      if (!is_refused) continue;
+      EXPECT_EQ(rendered.error().what, expected.at(input).get<std::string>()) << name << " " << input;
+      ++refusals;
+    }
+  }
+  EXPECT_GT(refusals, 100u);
+}
+
 // Inputs are marked as such, whatever the template does to them; the template's own text never is.
 TEST_F(RealTemplates, KnowInputsFromTemplateText) {
   const std::string sentinel = "\xEE\x80\x81";  // U+E001, which no template writes

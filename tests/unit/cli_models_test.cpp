@@ -4,6 +4,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
 
+#include "format/gguf_writer.h"
 #include "tests/support/run_program.h"
 #include "tests/support/scoped_variable.h"
 #include "tests/support/synth_model.h"
@@ -55,6 +56,35 @@ TEST_F(CliModels, ShowsCapabilitiesAndRevision) {
   EXPECT_NE(table.find("CAN"), std::string::npos) << table;
   EXPECT_NE(table.find("chat tools"), std::string::npos) << table;
   EXPECT_NE(table.find(" bbbbbbbb "), std::string::npos) << table;
+}
+
+// What a checkpoint has beside the text is named as what this program does not run.
+TEST_F(CliModels, NamesTowersAndThinking) {
+  json config = json::parse(testing::read_file(snapshot_ + "/config.json"));
+  config["vision_config"] = json::object();
+  folder_.write("hub/models--org--tiny/snapshots/" + commit_ + "/config.json", config.dump());
+  folder_.write("hub/models--org--tiny/snapshots/" + commit_ + "/chat_template.jinja",
+                "{{ tools }}<tool_call><think></think>");
+  ASSERT_EQ(run_program({"scan"}).exit_code, 0);
+  EXPECT_EQ(models()[0]["capabilities"], json({"chat", "tools", "thinking"}));
+  EXPECT_EQ(models()[0]["unsupported_capabilities"], json({"vision"}));
+  EXPECT_NE(run_program({"models"}).out.find("chat tools thinking (no vision)"), std::string::npos);
+}
+
+TEST_F(CliModels, KnowsAGgufThatEmbeds) {
+  const std::string path = folder_ / "embed.gguf";
+  format::GgufWriter writer(path);
+  writer.set_string("general.architecture", "bert");
+  writer.set_u32("bert.pooling_type", 1);
+  writer.set_string("tokenizer.chat_template.tool_use", "{{ tools }}");
+  const float value = 1;
+  ASSERT_TRUE(writer.declare("x", tensor::NumberFormat::plain(tensor::DType::f32), {1}).ok());
+  ASSERT_TRUE(writer.begin().ok());
+  ASSERT_TRUE(writer.append("x", std::as_bytes(std::span(&value, 1))).ok());
+  ASSERT_TRUE(writer.finish_blocking().ok());
+  ASSERT_EQ(run_program({"add", "embed", path}).exit_code, 0);
+  EXPECT_EQ(models()[0]["capabilities"], json({"chat", "tools", "embedding"}));
+  EXPECT_EQ(models()[0]["supported"], false);
 }
 
 TEST_F(CliModels, MarksMissingFilesAndForgets) {

@@ -64,6 +64,21 @@ TEST_F(CliRender, RendersAModelsTemplateWithItsTokens) {
   EXPECT_TRUE(render(R"({"messages": [], "bos_token": "<s>", "tools": []})").starts_with("<s>|"));
 }
 
+TEST_F(CliRender, ChoosesAmongNamedTemplates) {
+  std::filesystem::create_directory(folder_ / "llama");
+  const std::string model = testing::write_synth_model("llama3-tiny", "bf16", folder_ / "llama");
+  write(
+      "llama/tokenizer_config.json",
+      R"({"chat_template": [{"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"}]})");
+  const std::string plain = write("plain.json", "{}"), tools = write("tools.json", R"({"tools": [{}]})");
+  EXPECT_EQ(run_program({"render", "--model", model, plain}).out, "d");
+  EXPECT_EQ(run_program({"render", "--model", model, tools}).out, "t");
+  EXPECT_EQ(run_program({"render", "--model", model, "--template-name", "default", tools}).out, "d");
+  expect_failure({"render", "--model", model, "--template-name", "rag", plain}, 2,
+                 "it has default, tool_use");
+  expect_failure({"render", "--template", plain, "--template-name", "rag", plain}, 2, "--model");
+}
+
 TEST_F(CliRender, SaysWhatIsWrong) {
   const std::string good = write("t.jinja", "{{ messages[0].content }}"), input = write("in.json", kInput);
   expect_failure({"render", "--template", good}, 2, "input");

@@ -67,6 +67,22 @@ class Cli : public ::testing::Test {
   static inline std::string *llama_, *gguf_;
 };
 
+TEST_F(Cli, AnswersObeyASchema) {
+  const std::string schema = cache_ / "schema.json";
+  std::ofstream(schema) << R"({"type":"object","properties":{"a":{"enum":["yes","no"]}},"required":["a"]})";
+  for (const char* seed : {"1", "2", "3"}) {
+    const json result =
+        generate({llama(), "x", "--json-schema", schema, "--seed", seed, "--max-tokens", "200"});
+    ASSERT_EQ(result["finish_reason"], "stop") << result;
+    const json answer = json::parse(result["text"].get<std::string>(), nullptr, false);
+    EXPECT_TRUE(answer == json({{"a", "yes"}}) || answer == json({{"a", "no"}})) << result;
+  }
+  std::ofstream(schema) << R"({"properties":{"a":{"not":{}}}})";
+  expect_failure({"generate", llama(), "x", "--json-schema", schema}, 1, "#/properties/a/not");
+  expect_failure({"generate", llama(), "x", "--json-schema", schema, "--json-object"}, 2, "--json-object");
+  expect_failure({"generate", llama(), "-", "--json-schema", "-"}, 2, "standard input");
+}
+
 TEST_F(Cli, VersionAndHelp) {
   const ProgramResult version = run_program({"--version"});
   EXPECT_EQ(version.exit_code, 0);

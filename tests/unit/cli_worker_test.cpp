@@ -12,6 +12,7 @@
 #include "lab/embedding.h"
 #include "serve/worker_child.h"
 #include "serve/worker_frames.h"
+#include "serve/worker_messages.h"
 #include "tests/support/served_model.h"
 #include "tests/support/synth_model.h"
 #include "tests/support/temp_folder.h"
@@ -147,6 +148,24 @@ TEST_F(Worker, RefusesAndSaysWhy) {
   ASSERT_TRUE(served.run_until([&] { return answers[2].result.has_value(); }));
   for (int i = 1; i < 3; ++i) EXPECT_EQ(answers[i].result->reason, FinishReason::cancelled);
   for (const Answer& answer : answers) EXPECT_EQ(answer.finishes, 1);
+}
+
+TEST_F(Worker, HoldsAnswersToASchema) {
+  ServedModel served(model_);
+  ASSERT_TRUE(served.run_until_ready());
+  CompletionRequest request = request_of(3, 5, 200);
+  request.ignore_end = false;
+  request.json_schema = R"({"type":"object","properties":{"a":{"type":"boolean"}},"required":["a"]})";
+  const decode::GenerationResult result = served.ask(request);
+  ASSERT_FALSE(result.error) << result.error->message();
+  const auto json = nlohmann::json::parse(result.text, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << result.text;
+  EXPECT_TRUE(json["a"].is_boolean());
+  request.json_schema = R"({"type":"object","not":{}})";
+  EXPECT_EQ(served.ask(request).error->code, ErrorCode::unsupported);
+  request.json_schema = "{";
+  EXPECT_EQ(served.ask(request).error->code, ErrorCode::invalid_argument);
+  EXPECT_EQ(served.service().state(), ServiceState::ready);
 }
 
 TEST_F(Worker, KilledInTheMiddleOfAStream) {
@@ -291,6 +310,61 @@ TEST_F(Worker, GivesEmbeddings) {
   EXPECT_EQ(*vectors[0], lab::embed_blocking(*engine, std::span(&tokens, 1)).value()[0]);
   EXPECT_EQ(vectors[1].error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(served.ask(request_of(1, 5, 5)).error->code, ErrorCode::unsupported);
+}
+
+// Workers that the real one should never be like.
+class PretendedWorker : public ::testing::Test {
+ protected:
+  static serve::WorkerOptions options(const std::string& once, const std::string& again) {
+    serve::WorkerOptions options;
+    options.command = pretended_worker(once, again);
+    options.first_pause = std::chrono::milliseconds(10);
+    options.stuck_after = std::chrono::milliseconds(1500);
+    return options;
+  }
+  static std::string ready() {
+    return serve::encode_frame({{"type", "ready"}, {"facts", serve::json_of_facts({})}});
+  }
+  static std::string alive(int steps) {
+    return serve::encode_frame({{"type", "stats"}, {"steps", steps}, {"stats", serve::json_of_stats({})}});
+  }
+};
+
+TEST_F(PretendedWorker, ThatLivesAndGetsNothingDoneIsReplaced) {
+  ServedModel served(options(ready(), alive(7)));
+  ASSERT_TRUE(served.run_until_ready());
+  const int pid = served.service().worker_pid();
+  EXPECT_FALSE(served.run_until([&] { return served.service().worker_pid() != pid; }, 3))
+      << "it had nothing to do";
+  const decode::GenerationResult result = served.ask(request_of(1, 5, 5));
+  EXPECT_EQ(result.error->code, ErrorCode::unavailable);
+  EXPECT_NE(result.error->what.find("stopped making progress"), std::string::npos) << result.error->what;
+  ASSERT_TRUE(served.run_until_ready());
+  EXPECT_NE(served.service().worker_pid(), pid);
+}
+
+TEST_F(PretendedWorker, ThatTalksNonsenseIsGivenUp) {
+  const std::string token = serve::encode_frame(
+      {{"type", "events"}, {"steps", 1}, {"events", {{{"type", "token"}, {"id", 1}, {"text", 5}}}}});
+  for (const std::string& nonsense : {std::string("\xFF\xFF\xFF\xFF zz"), std::string("\2\0\0\0{]", 6),
+                                      serve::encode_frame({{"type", "ready"}, {"facts", 5}}),
+                                      serve::encode_frame({{"type", "stats"}, {"steps", 5}}),
+                                      serve::encode_frame({{"type", "events"}, {"events", 5}})}) {
+    ServedModel served(options(nonsense, token));
+    EXPECT_TRUE(served.run_until_state(ServiceState::failed));
+    EXPECT_NE(served.service().state_reason().find("3 times"), std::string::npos);
+  }
+  {
+    ServedModel served(options(ready(), token));
+    ASSERT_TRUE(served.run_until_ready());
+    EXPECT_EQ(served.ask(request_of(1, 5, 5)).error->code, ErrorCode::unavailable);
+    EXPECT_EQ(served.service().state(), ServiceState::restarting);
+  }
+  // Events of requests that nobody made, and what is not known, are passed over.
+  ServedModel served(options(ready(), serve::encode_frame({{"type", "later version"}}) +
+                                          serve::encode_frame({{"type", "events"}, {"events", {5, token}}})));
+  EXPECT_TRUE(served.run_until_ready());
+  EXPECT_FALSE(served.run_until([&] { return served.service().state() != ServiceState::ready; }, 1));
 }
 
 TEST(WorkerFrames, ComeWholeHoweverTheyAreCut) {

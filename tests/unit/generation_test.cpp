@@ -95,6 +95,16 @@ TEST(Generation, StopsAtEndTokens) {
   EXPECT_EQ(run.result.text, "one twoone");
 }
 
+TEST(Generation, KeptMarkersComeOutAsText) {
+  const text::Tokenizer tokenizer = byte_tokenizer({"one"});
+  const int32_t end = *tokenizer.token_id("<end>");
+  GenerationRequest request = greedy({1}, 4);
+  request.ignore_end = true;
+  EXPECT_EQ(run_script({256, end, 0xC3, 0xA9}, tokenizer, request, {}).result.text, "oneé");
+  request.kept_markers = {"<end>", "<no token>"};
+  EXPECT_EQ(run_script({256, end, 0xC3, 0xA9}, tokenizer, request, {}).result.text, "one<end>é");
+}
+
 TEST(Generation, StopStringsAcrossTokens) {
   const text::Tokenizer tokenizer = byte_tokenizer({"He", "llo ST", "OP", " rest", "STO"});
   const auto with_stop = [](std::vector<std::string> stop) {

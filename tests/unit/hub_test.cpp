@@ -137,8 +137,10 @@ std::string chosen(const std::vector<std::string>& paths, const FileChoice& choi
 TEST(HubChoice, WhatAModelNeeds) {
   EXPECT_EQ(chosen({"README.md", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors",
                     "config.json", "pytorch_model.bin", "consolidated.safetensors", "onnx/model.onnx",
-                    "modeling.py", "merges.txt", "chat_template.jinja", "model.gguf"}),
-            "chat_template.jinja config.json merges.txt model-00001-of-00002.safetensors "
+                    "modeling.py", "merges.txt", "chat_template.jinja", "model.gguf",
+                    "additional_chat_templates/rag.jinja", "other/x.jinja"}),
+            "additional_chat_templates/rag.jinja chat_template.jinja config.json merges.txt "
+            "model-00001-of-00002.safetensors "
             "model-00002-of-00002.safetensors");
   EXPECT_EQ(chosen({"weights.safetensors", "config.json"}), "config.json weights.safetensors");
   EXPECT_NE(chosen({"pytorch_model.bin", "config.json"}).find("no safetensors or GGUF"), std::string::npos);

@@ -70,8 +70,41 @@ TEST_F(FolderText, TheTemplateFileComesBeforeTheKey) {
          json::parse(
              R"([{"name": "tool_use", "template": "t"}, {"name": "default", "template": "from the list"}])"));
   EXPECT_EQ(text().render_chat({}).value(), "from the list");
-  change("tokenizer_config.json", "chat_template", json::parse(R"([{"name": "tool_use", "template": "t"}])"));
+  change("tokenizer_config.json", "chat_template", json::parse(R"([{"name": "tool_use"}])"));
   EXPECT_EQ(error().code, base::ErrorCode::invalid_data);
+}
+
+// As transformers chooses: by name; else tool_use when tools are given, an empty list included; else default.
+TEST_F(FolderText, NamedTemplates) {
+  const auto renders = [&](const char* variables, const std::string& name = "") {
+    const auto rendered = text().render_variables(variables, name);
+    return rendered.ok() ? *rendered : rendered.error().message();
+  };
+  change("tokenizer_config.json", "chat_template",
+         json::parse(R"([{"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"},
+                         {"name": "rag", "template": "r {{ documents }}"}, {"name": "bad", "template": "{% if %}"}])"));
+  EXPECT_EQ(text().template_names(), (std::vector<std::string>{"bad", "default", "rag", "tool_use"}));
+  EXPECT_EQ(renders("{}"), "d");
+  EXPECT_EQ(renders(R"({"tools": null})"), "d");
+  EXPECT_EQ(renders(R"({"tools": []})"), "t");
+  EXPECT_EQ(renders(R"({"tools": [{}]})"), "t");
+  EXPECT_EQ(renders(R"({"tools": [{}]})", "default"), "d");
+  EXPECT_EQ(renders(R"({"documents": 1})", "rag"), "r 1");
+  EXPECT_NE(renders("{}", "other").find("it has bad, default, rag, tool_use"), std::string::npos);
+  EXPECT_NE(renders("{}", "bad").find("chat_template \"bad\":1"), std::string::npos) << renders("{}", "bad");
+  EXPECT_EQ(text().render_chat({}).value(), "d");
+
+  change("tokenizer_config.json", "chat_template", json::parse(R"([{"name": "tool_use", "template": "t"}])"));
+  EXPECT_FALSE(text().has_chat_template());
+  EXPECT_EQ(renders(R"({"tools": []})"), "t");
+  EXPECT_NE(renders("{}").find("no chat template \"default\""), std::string::npos) << renders("{}");
+
+  std::filesystem::create_directory(folder / "additional_chat_templates");
+  folder.write("additional_chat_templates/rag.jinja", "file r");
+  folder.write("chat_template.jinja", "file d");
+  EXPECT_EQ(text().template_names(), (std::vector<std::string>{"default", "rag"}));
+  EXPECT_EQ(renders(R"({"tools": []})"), "file d");
+  EXPECT_EQ(renders("{}", "rag"), "file r");
 }
 
 TEST_F(FolderText, WithoutATemplateRawTextStillWorks) {
@@ -232,6 +265,15 @@ TEST_F(GgufText, TheTemplateSeesTheFilesTokens) {
     w.set_string(key, "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
   };
   EXPECT_EQ(text().chat_prompt({{"user", "b"}}).value(), (std::vector<int32_t>{3, 1, 0}));
+}
+
+TEST_F(GgufText, NamedTemplates) {
+  set["tokenizer.chat_template"] = [](auto& w, auto key) { w.set_string(key, "d"); };
+  set["tokenizer.chat_template.tool_use"] = [](auto& w, auto key) { w.set_string(key, "t"); };
+  const ModelText model = text();
+  EXPECT_EQ(model.template_names(), (std::vector<std::string>{"default", "tool_use"}));
+  EXPECT_EQ(model.render_variables(R"({"tools": []})").value(), "t");
+  EXPECT_EQ(model.render_variables("{}").value(), "d");
 }
 
 TEST_F(GgufText, WhatIsNotSupportedIsNamed) {

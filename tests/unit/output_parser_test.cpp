@@ -341,6 +341,8 @@ TEST(OutputParser, Mistral) {
   expect_text("mistral", R"([TOOL_CALLS]other[ARGS]{})");
   expect_text("mistral", R"([TOOL_CALLS]get_weather[ARGS][1])");
   expect_text("mistral", R"([TOOL_CALL] [TOOL_CALLS)");
+  expect_text("mistral", R"([TOOL_CALLS][] and more)");  // a list of no calls is no call
+  expect_text("smollm", R"(<tool_call>[]</tool_call>)");
 }
 
 TEST(OutputParser, DeepSeek) {

@@ -53,6 +53,42 @@ TEST(TokenizerJson, MergesMayBePairsAndHaveAVersionLine) {
   }
 }
 
+// What stands behind a token inside one expanded character comes from the text's first character as well: the
+// ids are the `tokenizers` library's.
+TEST(TokenizerJson, MetaspaceInFrontOfTheFirstCharactersParts) {
+  Json json = sound();
+  json["added_tokens"] = Json::parse(R"([{"id": 4, "content": "1", "special": false, "normalized": true}])");
+  json["normalizer"] = {{"type", "NFKD"}};
+  json["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "first"}};
+  json["post_processor"] = nullptr;
+  json["decoder"] = nullptr;
+  json["model"]["vocab"] = {{"▁", 0}, {"⁄", 1}, {"2", 2}, {"x", 3}};
+  json["model"]["merges"] = Json::array();
+  const auto tokenizer = Tokenizer::from_json(json.dump(), "tokenizer.json");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message();
+  const auto ids = [&](const char* text) { return *tokenizer->encode(text, false); };
+  EXPECT_EQ(ids("½x"), (std::vector<int32_t>{4, 0, 1, 2, 3}));
+  EXPECT_EQ(ids("x½"), (std::vector<int32_t>{0, 3, 4, 1, 2}));
+  EXPECT_EQ(ids("1x"), (std::vector<int32_t>{4, 3}));
+  EXPECT_EQ(ids("1½"), (std::vector<int32_t>{4, 4, 1, 2}));
+}
+
+TEST(TokenizerJson, ScriptsAreCutApart) {
+  Json json = sound();
+  json["added_tokens"] = Json::array();
+  json["normalizer"] = json["post_processor"] = json["decoder"] = nullptr;
+  json["pre_tokenizer"] = {{"type", "UnicodeScripts"}};
+  json["model"] = {{"type", "WordLevel"},
+                   {"vocab", {{"x ", 0}, {"ーか中", 1}, {"б", 2}, {"[UNK]", 3}}},
+                   {"unk_token", "[UNK]"}};
+  const auto tokenizer = Tokenizer::from_json(json.dump(), "tokenizer.json");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message();
+  const auto ids = [&](const char* text) { return *tokenizer->encode(text, false); };
+  EXPECT_EQ(ids("  x ーか中"), (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(ids("ーか中x б, "), (std::vector<int32_t>{1, 0, 2, 3}));
+  EXPECT_EQ(ids("   "), (std::vector<int32_t>{}));
+}
+
 TEST(TokenizerJson, UnsupportedComponentsAreNamed) {
   const std::tuple<const char*, Json, const char*> cases[] = {
       {"/model/type", "CharacterModel", "model: type \"CharacterModel\""},
@@ -63,7 +99,7 @@ TEST(TokenizerJson, UnsupportedComponentsAreNamed) {
        {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}, {{"type", "Uppercase"}}}}},
        "normalizer.normalizers[1]: type \"Uppercase\""},
       {"/normalizer", {{"type", "Prepend"}, {"prepend", std::string(5000, 'x')}}, "normalizer.prepend"},
-      {"/pre_tokenizer", {{"type", "UnicodeScripts"}}, "pre_tokenizer: type \"UnicodeScripts\""},
+      {"/pre_tokenizer", {{"type", "UnicodeBlocks"}}, "pre_tokenizer: type \"UnicodeBlocks\""},
       {"/pre_tokenizer", {{"type", "Metaspace"}, {"prepend_scheme", "last"}}, "pre_tokenizer.prepend_scheme"},
       {"/post_processor", {{"type", "Truncation"}}, "post_processor: type \"Truncation\""},
       {"/decoder", {{"type", "Encoder"}}, "decoder: type \"Encoder\""},

@@ -105,6 +105,11 @@ TEST_F(Vocabularies, FaultsAreCaught) {
       {"wordpiece_cased", [](nlohmann::json& json) { json["model"]["max_input_chars_per_word"] = 13; }},
       {"wordpiece_cased", [](nlohmann::json& json) { json["decoder"]["cleanup"] = true; }},
       {"ctc", [](nlohmann::json& json) { json["pre_tokenizer"]["pretokenizers"][1]["length"] = 3; }},
+      {"bpe_first",
+       [](nlohmann::json& json) { json["pre_tokenizer"]["pretokenizers"][1]["prepend_scheme"] = "never"; }},
+      {"unigram_first",
+       [](nlohmann::json& json) { json["added_tokens"].erase(json["added_tokens"].size() - 1); }},
+      {"unigram_scripts", [](nlohmann::json& json) { json["pre_tokenizer"]["pretokenizers"].erase(0); }},
   };
   for (const auto& [name, fault] : faults) {
     nlohmann::json json =
