@@ -141,6 +141,12 @@ base::Result<ChatPrompt> ModelText::chat_turn(const std::vector<ChatMessage>& me
 
 base::Result<std::string> ModelText::render_variables(std::string_view variables_json,
                                                       const std::string& template_name) const {
+  RAFTER_ASSIGN(text::Rendered rendered, render_variables_marked(variables_json, template_name));
+  return std::move(rendered.text);
+}
+
+base::Result<text::Rendered> ModelText::render_variables_marked(std::string_view variables_json,
+                                                                const std::string& template_name) const {
   RAFTER_ASSIGN(const text::Value given, text::parse_json_value(variables_json));
   const bool is_dict = given.is(text::jinja::Kind::dict);
   const text::Value* tools = is_dict ? given.as_dict().find("tools") : nullptr;
