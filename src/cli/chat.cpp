@@ -25,8 +25,7 @@ constexpr const char* kHelp =
 
 struct ChatFlags {
   std::string model, system;
-  std::optional<bool> thinking;
-  bool verbose = false;
+  bool thinking = false, no_thinking = false, verbose = false;
   EngineFlags engine;
   SamplingFlags sampling;
 };
@@ -171,11 +170,13 @@ base::Status run(ChatFlags flags) {
   settings.cancelled = &interrupt.flag();
   // What is missing is better found before the first question.
   RAFTER_TRY(model.text.render_chat({{"user", "Hello"}}));
-  if (flags.thinking && !model.text.has_thinking_switch()) {
+  decode::ChatSwitches switches;
+  if (flags.thinking || flags.no_thinking) switches.thinking = flags.thinking;
+  if (switches.thinking && !model.text.has_thinking_switch()) {
     return base::Error{base::ErrorCode::invalid_argument, "the model's chat template has no such switch",
-                       *flags.thinking ? "--thinking" : "--no-thinking", ""};
+                       flags.thinking ? "--thinking" : "--no-thinking", ""};
   }
-  ChatSession session(*model.lane, model.text, std::move(settings), {flags.thinking}, flags.system);
+  ChatSession session(*model.lane, model.text, std::move(settings), switches, flags.system);
   const auto reader = make_line_reader(interrupt, history_file());
   if (stdin_is_terminal() && stdout_is_terminal()) {
     write_stdout(fmt::format("{} ({}). /help lists commands.\n", model.name, model.engine->executor_name()));
@@ -187,9 +188,12 @@ Action define(CLI::App& app) {
   auto flags = std::make_shared<ChatFlags>();
   app.add_option("model", flags->model, "a path, or part of a registered model's name")->required();
   app.add_option("--system", flags->system, "a system message");
-  app.add_flag("--thinking,!--no-thinking", flags->thinking,
-               "have the model think before it answers, or not, if its template can be told; without either\n"
-               "flag it does as it likes. What it thinks is dim, or goes to standard error when piped");
+  auto* think =
+      app.add_flag("--thinking", flags->thinking,
+                   "have the model think before it answers, if its template can be told; without this and\n"
+                   "--no-thinking it does as it likes. What it thinks is dim, or goes to standard error\n"
+                   "when piped");
+  app.add_flag("--no-thinking", flags->no_thinking, "have it answer at once")->excludes(think);
   app.add_flag("--verbose", flags->verbose, "print figures on standard error after each answer");
   add_sampling_flags(app, flags->sampling);
   add_engine_flags(app, flags->engine);

@@ -11,6 +11,8 @@ ChatSession::ChatSession(sched::Scheduler& lane, const decode::ModelText& text,
       format_(text.output_format()),
       switches_(switches),
       system_(std::move(system)) {
+  // Markers that are special tokens reach the parser as text.
+  if (format_.reasoning != nullptr) settings_.kept_markers = text::kept_markers(format_);
   clear();
 }
 
