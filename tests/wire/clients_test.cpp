@@ -75,8 +75,10 @@ TEST_F(Clients, OpenAiAndAnthropicSdks) {
 
 // Requests made from the server's own description: no 5xx and no hang.
 TEST_F(Clients, SchemathesisFindsNoServerError) {
+  const testing::TempFolder folder;  // it leaves a cache where it runs
   const Finished done =
-      run_shell("timeout 300 " + std::string(kPython) + " -m schemathesis.cli run " + server.url() +
+      run_shell("cd " + folder.path() + " && timeout 300 " + std::string(kPython) +
+                " -m schemathesis.cli run " + server.url() +
                 "/openapi.json --checks not_a_server_error --max-examples 10 --seed 1 --request-timeout 10 "
                 "--phases examples,fuzzing --no-color");
   EXPECT_EQ(done.status, 0) << done.output.substr(done.output.size() > 6000 ? done.output.size() - 6000 : 0);
