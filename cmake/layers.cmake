@@ -8,6 +8,7 @@ set(RAFTER_LIBS_text PkgConfig::PCRE2 PkgConfig::UTF8PROC nlohmann_json::nlohman
 set(RAFTER_LIBS_store SQLiteCpp)
 set(RAFTER_LIBS_hub PkgConfig::CURL PkgConfig::CRYPTO nlohmann_json::nlohmann_json)
 set(RAFTER_LIBS_model nlohmann_json::nlohmann_json)
+set(RAFTER_LIBS_serve_proto nlohmann_json::nlohmann_json)
 set(RAFTER_LIBS_serve Boost::headers nlohmann_json::nlohmann_json)
 set(RAFTER_LIBS_cli CLI11::CLI11 PkgConfig::LIBEDIT nlohmann_json::nlohmann_json)
 

@@ -26,9 +26,9 @@ struct Verb {
   bool hidden = false;  // from the overview: started by the program itself
 };
 
-extern const Verb kGenerateVerb, kChatVerb, kEmbedVerb, kGetVerb, kModelsVerb, kScanVerb, kAddVerb, kGcVerb,
-    kTokenizeVerb, kDetokenizeVerb, kRenderVerb, kPlanVerb, kPerplexityVerb, kRooflineVerb, kSynthVerb,
-    kDoctorVerb, kBenchVerb, kEvalsVerb, kFitVerb, kWorkerVerb;
+extern const Verb kServeVerb, kGenerateVerb, kChatVerb, kEmbedVerb, kGetVerb, kModelsVerb, kScanVerb,
+    kAddVerb, kGcVerb, kTokenizeVerb, kDetokenizeVerb, kRenderVerb, kPlanVerb, kPerplexityVerb, kRooflineVerb,
+    kSynthVerb, kDoctorVerb, kBenchVerb, kEvalsVerb, kFitVerb, kWorkerVerb;
 
 // In the order of the overview.
 std::span<const Verb* const> verbs();

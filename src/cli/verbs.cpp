@@ -3,11 +3,11 @@
 namespace rafter::cli {
 
 std::span<const Verb* const> verbs() {
-  static constexpr const Verb* kVerbs[] = {&kGenerateVerb, &kChatVerb,       &kEmbedVerb,  &kGetVerb,
-                                           &kModelsVerb,   &kScanVerb,       &kAddVerb,    &kGcVerb,
-                                           &kTokenizeVerb, &kDetokenizeVerb, &kRenderVerb, &kPlanVerb,
-                                           &kFitVerb,      &kBenchVerb,      &kEvalsVerb,  &kPerplexityVerb,
-                                           &kRooflineVerb, &kDoctorVerb,     &kSynthVerb,  &kWorkerVerb};
+  static constexpr const Verb* kVerbs[] = {
+      &kServeVerb,  &kGenerateVerb, &kChatVerb,  &kEmbedVerb,    &kGetVerb,        &kModelsVerb,
+      &kScanVerb,   &kAddVerb,      &kGcVerb,    &kTokenizeVerb, &kDetokenizeVerb, &kRenderVerb,
+      &kPlanVerb,   &kFitVerb,      &kBenchVerb, &kEvalsVerb,    &kPerplexityVerb, &kRooflineVerb,
+      &kDoctorVerb, &kSynthVerb,    &kWorkerVerb};
   return kVerbs;
 }
 

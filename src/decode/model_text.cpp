@@ -79,6 +79,19 @@ SamplingParams ModelText::default_sampling() const {
   return params;
 }
 
+std::string_view ModelText::template_source() const {
+  const auto found = sources_.templates.find("tool_use");
+  return found != sources_.templates.end() ? std::string_view(found->second.jinja) : default_source();
+}
+
+base::Status ModelText::replace_templates(std::string source, std::string where) {
+  RAFTER_ASSIGN(text::ChatTemplate parsed, text::ChatTemplate::parse(source, where));
+  sources_.templates = {{"default", {std::move(source), std::move(where)}}};
+  templates_.clear();
+  templates_.emplace("default", std::move(parsed));
+  return {};
+}
+
 std::string_view ModelText::default_source() const {
   const auto found = sources_.templates.find("default");
   return found != sources_.templates.end() ? std::string_view(found->second.jinja) : std::string_view();
@@ -128,18 +141,23 @@ base::Result<ChatPrompt> ModelText::chat_turn(const std::vector<ChatMessage>& me
 
 base::Result<std::string> ModelText::render_variables(std::string_view variables_json,
                                                       const std::string& template_name) const {
+  RAFTER_ASSIGN(text::Rendered rendered, render_variables_marked(variables_json, template_name));
+  return std::move(rendered.text);
+}
+
+base::Result<text::Rendered> ModelText::render_variables_marked(std::string_view variables_json,
+                                                                const std::string& template_name) const {
   RAFTER_ASSIGN(const text::Value given, text::parse_json_value(variables_json));
   const bool is_dict = given.is(text::jinja::Kind::dict);
   const text::Value* tools = is_dict ? given.as_dict().find("tools") : nullptr;
   const bool has_tools = tools != nullptr && !tools->is(text::jinja::Kind::none);
   RAFTER_ASSIGN(const text::ChatTemplate chat, chat_template(template_name, has_tools));
-  if (!is_dict) return chat.render_json(variables_json);  // the error
+  if (!is_dict) return chat.render_json_marked(variables_json);  // the error
   std::vector<std::pair<std::string, text::Value>> variables;
   for (const auto& [name, text] : sources_.special_tokens)
     variables.emplace_back(name, text::Value::string(text, text::Origin::trusted));
   for (const auto& entry : given.as_dict().entries()) variables.emplace_back(entry.key.text(), entry.value);
-  RAFTER_ASSIGN(text::Rendered rendered, chat.render(text::Value::dict(variables)));
-  return std::move(rendered.text);
+  return chat.render(text::Value::dict(variables));
 }
 
 base::Result<std::vector<int32_t>> ModelText::chat_prompt(const std::vector<ChatMessage>& messages) const {

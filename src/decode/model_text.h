@@ -49,6 +49,14 @@ class ModelText {
   // template), invalid_argument (none of that name), and why it cannot be parsed.
   base::Result<text::ChatTemplate> chat_template(const std::string& name, bool has_tools) const;
 
+  // The Jinja source that shows most of what the model can do: "tool_use" if there is one, else "default";
+  // empty without one.
+  std::string_view template_source() const;
+  // Uses another template, and that alone, from now on. Errors: as ChatTemplate::parse.
+  base::Status replace_templates(std::string source, std::string where);
+  // "bos_token" → "<s>", as templates see them.
+  const std::map<std::string, std::string>& special_tokens() const { return sources_.special_tokens; }
+
   // How answers to the default template mark reasoning and calls.
   text::OutputFormat output_format() const;
   // Whether the default template asks to think or not by a variable.
@@ -70,6 +78,9 @@ class ModelText {
   // render_chat, and chat_template's.
   base::Result<std::string> render_variables(std::string_view variables_json,
                                              const std::string& template_name = "") const;
+  // The same, with the ranges that came from inputs, for encode_rendered.
+  base::Result<text::Rendered> render_variables_marked(std::string_view variables_json,
+                                                       const std::string& template_name = "") const;
 
   // render_chat's text as tokens. Nothing is added around: the template has the special tokens as text.
   // Special tokens that a message spells out stay text and do not become control tokens.

@@ -90,6 +90,14 @@ std::vector<std::string> kept_markers(const OutputFormat& format) {
   return markers;
 }
 
+std::optional<std::string> call_opening(const OutputFormat& format, std::string_view function) {
+  const output::Family& family = *format.family;
+  if (family.before_name.empty()) return std::nullopt;
+  std::string opening(family.before_name);
+  if (!function.empty()) opening.append(function).append(family.after_name);
+  return opening;
+}
+
 std::string_view reasoning_close(const OutputFormat& format) {
   return format.reasoning != nullptr ? format.reasoning->close : std::string_view();
 }

@@ -164,6 +164,8 @@ bool recognises(std::string_view source) {
 const Family kGemma4{.name = "gemma4",
                      .recognises = recognises,
                      .openers = {{"<|tool_call>", read_calls}},
-                     .special_tokens = {"<|tool_call>", "<tool_call|>", "<|\"|>"}};
+                     .special_tokens = {"<|tool_call>", "<tool_call|>", "<|\"|>"},
+                     .before_name = "<|tool_call>call:",
+                     .after_name = "{"};
 
 }  // namespace rafter::text::output

@@ -34,6 +34,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -137,6 +138,11 @@ class OutputParser {
   class State;
   std::unique_ptr<State> state_;
 };
+
+// What an answer that must be a call begins with, to be put behind the prompt and in front of the parser's
+// text: a call of `function`, or with an empty name up to where the name goes. Nothing if the family's calls
+// cannot be begun so.
+std::optional<std::string> call_opening(const OutputFormat& format, std::string_view function);
 
 // The tag that ends reasoning; empty if the format has none.
 std::string_view reasoning_close(const OutputFormat& format);

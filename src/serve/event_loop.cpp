@@ -1,0 +1,82 @@
+#include "serve/event_loop.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <signal.h>
+
+namespace rafter::serve {
+namespace asio = boost::asio;
+
+struct EventLoop::State {
+  explicit State(int helpers) : pool(static_cast<size_t>(helpers)), signals(context) {}
+
+  asio::io_context context{1};
+  asio::thread_pool pool;
+  asio::signal_set signals;
+  std::function<void(int)> on_signal;
+  int signal_count = 0;
+
+  void await_signal() {
+    signals.async_wait([this](const boost::system::error_code& error, int) {
+      if (error) return;
+      on_signal(++signal_count);
+      await_signal();
+    });
+  }
+};
+
+namespace {
+
+class AsioTimer : public Timer {
+ public:
+  AsioTimer(asio::io_context& context, std::chrono::milliseconds delay, std::function<void()> work)
+      : timer_(context, delay) {
+    // The handler outlives the timer: a cancelled one may be queued already.
+    timer_.async_wait([alive = std::weak_ptr<bool>(alive_), work = std::move(work)](const auto& error) {
+      if (!error && !alive.expired()) work();
+    });
+  }
+
+ private:
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  asio::steady_timer timer_;
+};
+
+}  // namespace
+
+EventLoop::EventLoop(int helpers) : state_(std::make_unique<State>(helpers)) {}
+
+EventLoop::~EventLoop() {
+  state_->pool.stop();
+  state_->pool.join();
+}
+
+void EventLoop::run_blocking() {
+  const auto guard = asio::make_work_guard(state_->context);
+  state_->context.run();
+}
+
+void EventLoop::stop() { state_->context.stop(); }
+
+void EventLoop::post(std::function<void()> work) { asio::post(state_->context, std::move(work)); }
+
+void EventLoop::run_aside(std::function<void()> work) { asio::post(state_->pool, std::move(work)); }
+
+std::unique_ptr<Timer> EventLoop::after(std::chrono::milliseconds delay, std::function<void()> work) {
+  return std::make_unique<AsioTimer>(state_->context, delay, std::move(work));
+}
+
+void EventLoop::on_signals(std::function<void(int)> work) {
+  state_->on_signal = std::move(work);
+  state_->signals.add(SIGINT);
+  state_->signals.add(SIGTERM);
+  state_->await_signal();
+}
+
+asio::io_context& EventLoop::context() { return state_->context; }
+
+}  // namespace rafter::serve
