@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "decode/model_text.h"
+#include "lab/perplexity.h"
 #include "tests/models/engine_fixture.h"
 #include "tests/models/tensor_file.h"
 
@@ -75,6 +76,27 @@ TEST_F(SmolLm2Test, PerplexityWithinHalfAPercent) {
   const double perplexity = std::exp(actual / count), oracle = std::exp(expected / count);
   std::printf("perplexity %.5f, oracle %.5f, ratio %.6f\n", perplexity, oracle, perplexity / oracle);
   EXPECT_NEAR(perplexity / oracle, 1.0, 0.005);
+}
+
+// Quantised keys and values against an fp32 cache, products precise in both: nothing but the cache differs.
+TEST_F(SmolLm2Test, QuantisedCacheStaysNear) {
+  const std::vector<int32_t> tokens = values_->read<int32_t>("text_tokens");
+  const auto windows = lab::cut_windows(tokens, {512, 2}).value();
+  const auto mean_kl = [&](engine::KvQuantization kv) {
+    engine::EngineOptions options;
+    options.precise = true;
+    options.max_sequences = 2;
+    auto reference = open_engine(model_path(), options);
+    options.kv_quantization = kv;
+    auto quantised = open_engine(model_path(), options);
+    return lab::measure_perplexity_blocking(*quantised, reference.get(), windows).value().kl.mean;
+  };
+  const double eight = mean_kl(engine::KvQuantization::eight_bits);
+  const double four = mean_kl(engine::KvQuantization::four_bits);
+  std::printf("KL of a quantised cache, nats: 8 bits %.3g, 4 bits %.3g\n", eight, four);
+  EXPECT_LE(eight, 1e-3);
+  EXPECT_GT(eight, 0);
+  EXPECT_LE(four, 0.3);  // no bar: a change of order would show
 }
 
 TEST_F(SmolLm2Test, LogitsWithinTheirBounds) {
