@@ -1,6 +1,10 @@
 // The rotation of rows that are stored as codes (kernels/op/kv_cache.h), in place. Each stride is one
 // addition or subtraction per value, so every tier's bits are the same.
 //
+// What it gains: the mean KL of SmolLM2 over 2044 tokens to an fp32 cache, products precise, falls
+// from 1.5e-3 to 6.8e-4 nats with 8 bits, and by half with 4. Groups of 32 instead of 64 gain nothing more
+// with 8 bits.
+//
 // The including file defines RAFTER_TIER, the namespace of its tier.
 #pragma once
 
