@@ -79,7 +79,7 @@ TEST_F(KernelComparer, CatchesANeighboursAngle) {
 
 class AttentionComparer : public KernelComparer {
  protected:
-  AttentionComparer() : cache_(tensor::DType::bf16, 2, 64, {700}) {
+  AttentionComparer() : cache_({tensor::DType::bf16}, 2, 64, {700}) {
     cache_.set_length(0, 700);
     problem_ = make_problem(cache_, 6);
   }
