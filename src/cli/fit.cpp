@@ -5,6 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/engine_flags.h"
 #include "cli/find_model.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
@@ -17,6 +18,7 @@ namespace {
 
 struct FitFlags {
   std::string model, shape, format;
+  EngineFlags engine;
   lab::FitOptions fit;
   double memory_gigabytes = 0;
   bool measure = false, json = false;
@@ -96,6 +98,9 @@ base::Status run(FitFlags flags) {
   auto opened = flags.shape.empty() ? format::Checkpoint::open(named.path)
                                     : lab::shape_without_data(flags.shape, flags.format, 64);
   RAFTER_ASSIGN(format::Checkpoint checkpoint, std::move(opened));
+  flags.fit.threads = flags.engine.threads;
+  flags.fit.precise = flags.engine.precise;
+  flags.fit.kv_quantization = flags.engine.kv_quantization();
   flags.fit.memory_bytes = static_cast<int64_t>(flags.memory_gigabytes * 1e9);
   auto evaluations = store::Evaluations::open_default();
   store::Evaluations* filed = evaluations.ok() ? &*evaluations : nullptr;
@@ -129,9 +134,10 @@ Action define(CLI::App& app) {
       ->check(CLI::Range(0.001, 1e6));
   app.add_option("--prompt", flags->fit.prompt_tokens, "tokens of the prompt to predict (default 512)")
       ->check(CLI::Range(int64_t{1}, kMostPositions));
-  app.add_option("--threads", flags->fit.threads, "worker threads (default: every core)")
+  app.add_option("--threads", flags->engine.threads, "worker threads (default: every core)")
       ->check(CLI::Range(1, 1024));
-  app.add_flag("--precise", flags->fit.precise, "fp32-accurate products and an fp32 cache");
+  app.add_flag("--precise", flags->engine.precise, "fp32-accurate products and an fp32 cache");
+  add_kv_quant_flag(app, flags->engine);
   app.add_flag("--measure", flags->measure, "measure the machine again (two seconds)");
   app.add_flag("--json", flags->json, "print one JSON object");
   return [flags] { return run(*flags); };

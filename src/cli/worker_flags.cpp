@@ -70,6 +70,7 @@ std::vector<std::string> worker_command(const std::string& program, const Worker
   if (engine.threads > 0) add("--threads", std::to_string(engine.threads));
   if (engine.context > 0) add("--ctx", std::to_string(engine.context));
   if (engine.prefill_chunk > 0) add("--prefill-chunk", std::to_string(engine.prefill_chunk));
+  if (!engine.kv_quant.empty()) add("--kv-quant", engine.kv_quant);
   if (engine.precise) words.push_back("--precise");
   if (flags.embeddings) words.push_back("--embeddings");
   return words;

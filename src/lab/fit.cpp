@@ -22,6 +22,7 @@ base::Result<std::unique_ptr<engine::Engine>> planned_engine(
   engine_options.context_limit = context;
   engine_options.threads = options.threads;
   engine_options.precise = options.precise;
+  engine_options.kv_quantization = options.kv_quantization;
   engine_options.max_sequences = 1;
   engine_options.cache_bytes = kAnyCache;
   engine_options.populate = false;

@@ -33,6 +33,7 @@ struct FitOptions {
   int64_t memory_bytes = 0;     // to fit into; 0: what is available now, and the weights that are mapped
   int64_t prompt_tokens = 512;  // for the time to the first token
   bool precise = false;
+  engine::KvQuantization kv_quantization = engine::KvQuantization::automatic;
   int threads = 0;
 };
 

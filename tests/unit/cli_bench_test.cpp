@@ -101,6 +101,19 @@ TEST_F(CliBench, FitAddsUpAndFindsTheLargestContext) {
   EXPECT_LT(tight.at("max_context").get<int64_t>(), report.at("max_context").get<int64_t>());
 }
 
+TEST_F(CliBench, FitCountsQuantisedCaches) {
+  const auto bytes = [&](const char* bits) {
+    return run_json({"fit", "--shape", "llama3-8b", "--format", "mlx4", "--ctx", "8192", "--threads", "1",
+                     "--memory", "100", "--kv-quant", bits, "--json"})
+        .at("kv_bytes")
+        .get<int64_t>();
+  };
+  constexpr int64_t kElements = int64_t{8192} * 32 * 2 * 8 * 128;
+  EXPECT_EQ(bytes("off"), kElements * 2);
+  EXPECT_EQ(bytes("8"), kElements + kElements / 64 * 4);  // a scale and a bias of two bytes for 64 elements
+  EXPECT_EQ(bytes("4"), kElements / 2 + kElements / 64 * 4);
+}
+
 TEST_F(CliBench, FitRefusesWithTheNumbers) {
   const ProgramResult result = run_program({"fit", model, "--ctx", "64", "--memory", "0.001"});
   EXPECT_EQ(result.exit_code, 3);
