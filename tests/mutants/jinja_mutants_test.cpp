@@ -91,8 +91,8 @@ TEST(JinjaMutants, OneByteFailsARealRender) {
                                                if (text && !text->empty()) text->back() ^= 1;
                                                return text;
                                              }));
-  const auto longer =
-      testing::compare_real(path, file, writing([](Text text) { return text ? *text + "\n" : text; }));
+  const auto longer = testing::compare_real(
+      path, file, writing([](Text text) { return text && !text->empty() ? *text + "\n" : text; }));
   const auto silent =
       testing::compare_real(path, file, writing([](Text text) { return text ? text : Text(""); }));
   EXPECT_EQ(changed.wrong.size(), longer.wrong.size());

@@ -138,7 +138,7 @@ TEST(ChatWire, ReasoningIsAFieldOfItsOwn) {
   EXPECT_GT(whole["usage"]["completion_tokens_details"]["reasoning_tokens"], 0);
   const auto all = chunks(request(server.port(), "POST", kPath, body({{"stream", true}}).dump()));
   EXPECT_EQ(joined(all, "content"), "Four.");
-  EXPECT_EQ(joined(all, "reasoning"), message["reasoning"]);
+  EXPECT_EQ(joined(all, "reasoning"), message["reasoning"].get<std::string>());
   EXPECT_EQ(joined(all, "reasoning_content"), message["reasoning"]);
 }
 
