@@ -1,7 +1,7 @@
 // JSON from clients: what is taken, what is refused, and that no text of a body's size takes long.
-#include <gtest/gtest.h>
-
 #include <chrono>
+
+#include <gtest/gtest.h>
 
 #include "serve/proto/json.h"
 
@@ -16,7 +16,8 @@ TEST(WireJson, KeepsTheOrderOfKeysAndTheLastOfEqualOnes) {
 }
 
 TEST(WireJson, RefusesWhatIsNoJson) {
-  for (const char* text : {"", "{", "[1,]", "{\"a\":NaN}", "1e999", "\"\\ud800\"", "\"\xff\"", "{} {}", "nul"})
+  for (const char* text :
+       {"", "{", "[1,]", "{\"a\":NaN}", "1e999", "\"\\ud800\"", "\"\xff\"", "{} {}", "nul"})
     EXPECT_FALSE(parse_json(text).ok()) << text;
   EXPECT_FALSE(parse_json(std::string(100'000, '[') + std::string(100'000, ']')).ok());
   EXPECT_FALSE(parse_body("[]").ok());
