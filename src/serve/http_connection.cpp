@@ -164,7 +164,8 @@ asio::awaitable<void> HttpConnection::run() {
     co_await refuse(503, "too many connections");
     co_return;
   }
-  while (!finishes_ && co_await wait_for_request()) {
+  while (!finishes_) {  // GCC 12 evaluates a co_await behind && in a loop's condition whatever is in front
+    if (!co_await wait_for_request()) break;
     Parser parser;
     if (!co_await read_request(parser)) break;
     const bool keep = co_await answer(parser);
@@ -291,7 +292,8 @@ asio::awaitable<bool> HttpConnection::send_stream(Outgoing& out, bool chunked) {
       co_return false;
     }
   }
-  co_return !chunked || co_await send("0\r\n\r\n");
+  if (!chunked) co_return true;
+  co_return co_await send("0\r\n\r\n");
 }
 
 asio::awaitable<bool> HttpConnection::send(std::string_view text) {

@@ -237,7 +237,7 @@ TEST(Http, DrainingEndsAnswersAndClosesTheRest) {
   idle.send(request_text("GET", "/health"));
   idle.read_reply();
   busy.send(request_text("POST", "/v1/chat/completions", kStream));
-  busy.read_until("one");
+  busy.read_until("data: ");
   std::atomic<bool> drained = false;
   server.drain([&] { drained = true; });
   EXPECT_TRUE(idle.closed_by_server());
