@@ -1,16 +1,25 @@
 #include "serve/access.h"
 
+#include <algorithm>
+
 namespace rafter::serve {
 namespace {
 
-// "localhost:8080" → "localhost", "[::1]:8080" → "::1".
+// "localhost:8080" → "localhost", "[::1]:8080" → "::1". Empty for what is no host with or without a port,
+// such as several Host headers, or a user's name in front: only a part of it might look like this machine.
 std::string_view without_port(std::string_view host) {
-  if (host.starts_with('[')) {
-    const size_t end = host.find(']');
-    return end == std::string_view::npos ? host : host.substr(1, end - 1);
-  }
-  const size_t colon = host.find(':');
-  return colon == std::string_view::npos || host.rfind(':') != colon ? host : host.substr(0, colon);
+  const bool is_bracketed = host.starts_with('[');
+  const std::string_view part_of_name =
+      is_bracketed ? "0123456789abcdefABCDEF:."
+                   : "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-_";
+  if (is_bracketed) host.remove_prefix(1);
+  const size_t end = std::min(host.find_first_not_of(part_of_name), host.size());
+  const std::string_view name = host.substr(0, end);
+  std::string_view rest = host.substr(end);
+  if (is_bracketed && !rest.starts_with(']')) return "";
+  if (is_bracketed) rest.remove_prefix(1);
+  const bool is_port = rest.starts_with(':') && rest.find_first_not_of("0123456789", 1) == rest.npos;
+  return rest.empty() || is_port ? name : "";
 }
 
 std::string lower(std::string_view text) {

@@ -26,6 +26,18 @@ Front::Front(EventLoop& loop, ModelService& service, decode::ModelText text, tex
       prompts_(text_, format_, options_.prompt),
       started_at_(unix_seconds()) {}
 
+uint64_t Front::add_answer(std::function<void()> stop) {
+  answers_.emplace(next_answer_, std::move(stop));
+  return next_answer_++;
+}
+
+void Front::remove_answer(uint64_t id) { answers_.erase(id); }
+
+void Front::stop_answers() {
+  const auto stopped = std::exchange(answers_, {});
+  for (const auto& [id, stop] : stopped) stop();
+}
+
 base::Status Front::check_model(const std::string& name) const {
   const auto holds = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name) != names.end();

@@ -2,6 +2,7 @@
 // state. Used on the event loop's thread, except for what is said to be safe elsewhere.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -56,6 +57,11 @@ class Front {
   ResponseStore& responses() { return responses_; }
   int64_t started_at() const { return started_at_; }  // seconds since 1970
 
+  // Answers under way, each with what ends it early with an error to its client. On the loop.
+  uint64_t add_answer(std::function<void()> stop);
+  void remove_answer(uint64_t id);
+  void stop_answers();
+
   // Whether a request for this model is served. Error (not_found): it is another one that is registered.
   base::Status check_model(const std::string& name) const;
   // Usable positions; 0 while that is not known.
@@ -74,6 +80,8 @@ class Front {
   FrontCounts counts_;
   ResponseStore responses_;
   int64_t started_at_;
+  std::map<uint64_t, std::function<void()>> answers_;
+  uint64_t next_answer_ = 1;
 };
 
 // The served model as /v1/models describes it.

@@ -21,7 +21,11 @@ base::Result<std::unique_ptr<FrontServer>> FrontServer::start(EventLoop& loop, M
 }
 
 void FrontServer::shut_down(std::chrono::milliseconds patience, std::function<void()> done) {
-  impatience_ = loop_.after(patience, [this] { http_->close_all(); });
+  constexpr std::chrono::milliseconds kLastWords{1000};
+  impatience_ = loop_.after(patience, [this] {
+    front_->stop_answers();
+    impatience_ = loop_.after(kLastWords, [this] { http_->close_all(); });
+  });
   http_->drain([this, done = std::move(done)] {
     impatience_ = nullptr;
     done();

@@ -20,6 +20,10 @@ base::Result<BuiltPrompt> build_prompt(const PromptBuilder& prompts, const Ask& 
   return prompts.build(std::get<RawPrompt>(ask.prompt));
 }
 
+ApiError stopping() {
+  return {503, "the request was cancelled: the server is stopping", "server_error", "cancelled", "", 5};
+}
+
 class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
  public:
   GenerationTask(Front& front, Ask ask, std::unique_ptr<Reply> reply, std::shared_ptr<HttpExchange> exchange,
@@ -33,6 +37,9 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
   void start() {
     if (const base::Status known = front_.check_model(ask_.model); !known.ok()) return refuse(known.error());
     exchange_->on_closed([self = shared_from_this()] { self->client_left(); });
+    under_way_ = front_.add_answer([task = weak_from_this()] {
+      if (const auto self = task.lock()) self->stop();
+    });
     // The task changes threads with its last owner: it must end on the loop.
     front_.loop().run_aside([self = shared_from_this()]() mutable {
       EventLoop& loop = self->front_.loop();
@@ -44,7 +51,7 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
 
  private:
   void submit(base::Result<BuiltPrompt> prompt) {
-    if (exchange_->closed()) return;
+    if (finished_ || exchange_->closed()) return;
     if (!prompt.ok()) return refuse(prompt.error());
     auto request = request_of(*prompt);
     if (!request.ok()) return refuse(request.error());
@@ -163,8 +170,7 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
       return fail(api_error(result.error.value_or(unknown)));
     }
     if (result.reason == decode::FinishReason::cancelled && !collector_->is_complete())
-      return fail(
-          {503, "the request was cancelled: the server is stopping", "server_error", "cancelled", "", 5});
+      return fail(stopping());
     const auto events = collector_->finish();
     const Answer answer = collector_->answer(result);
     if (on_answer_) on_answer_(answer);
@@ -184,6 +190,15 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
     drop();
   }
 
+  // The server ends before the answer does.
+  void stop() {
+    if (finished_ || exchange_->closed()) return;
+    finished_ = true;
+    if (begun_) --front_.counts().open_streams;
+    if (id_ != 0) front_.service().cancel(id_);
+    fail(stopping());
+  }
+
   void refuse(const base::Error& error) {
     finished_ = true;
     fail(api_error(error));
@@ -201,6 +216,7 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
   }
 
   void client_left() {
+    front_.remove_answer(under_way_);
     ++front_.counts().cancelled;
     timer_ = nullptr;
     if (id_ != 0) front_.service().cancel(id_);
@@ -208,6 +224,7 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
 
   // Nothing is written any more. The exchange's callback holds this task, and this task the exchange.
   void drop() {
+    front_.remove_answer(under_way_);
     exchange_->on_closed(nullptr);
     timer_ = nullptr;
   }
@@ -221,7 +238,7 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
   std::unique_ptr<Timer> timer_;
   std::string note_ = "keepalive";
   std::chrono::steady_clock::time_point last_note_;
-  uint64_t id_ = 0;
+  uint64_t id_ = 0, under_way_ = 0;
   bool begun_ = false, has_token_ = false, finished_ = false;
 };
 

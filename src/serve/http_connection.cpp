@@ -19,6 +19,14 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
+constexpr size_t kMostRead = 64 << 10;  // what Beast reads at once
+
+// The client sent what is no HTTP, and is still there to be told.
+bool is_malformed(const error_code& error) {
+  return error.category() == make_error_code(http::error::bad_target).category() &&
+         error != http::error::end_of_stream && error != http::error::partial_message;
+}
+
 // What the handler holds.
 class Exchange : public HttpExchange {
  public:
@@ -114,6 +122,7 @@ void Outgoing::lose_client() {
 HttpConnection::HttpConnection(std::shared_ptr<HttpServer::State> server, tcp::socket socket)
     : server_(std::move(server)),
       stream_(std::move(socket)),
+      buffer_(2 * size_t{server_->options.limits.header_bytes} + kMostRead),
       wake_(server_->loop.context(), asio::steady_timer::time_point::max()),
       poll_(server_->loop.context()) {
   server_->joined(this);
@@ -155,7 +164,8 @@ asio::awaitable<void> HttpConnection::run() {
     co_await refuse(503, "too many connections");
     co_return;
   }
-  while (!finishes_ && co_await wait_for_request()) {
+  while (!finishes_) {  // GCC 12 evaluates a co_await behind && in a loop's condition whatever is in front
+    if (!co_await wait_for_request()) break;
     Parser parser;
     if (!co_await read_request(parser)) break;
     const bool keep = co_await answer(parser);
@@ -193,8 +203,7 @@ asio::awaitable<bool> HttpConnection::read_request(Parser& parser) {
     co_await refuse(431, "the request's header is too large");
   } else if (error == http::error::body_limit) {
     co_await refuse(413, fmt::format("the request's body is larger than {} bytes", limits.body_bytes));
-  } else if (error.category() == make_error_code(http::error::bad_target).category() &&
-             error != http::error::end_of_stream && error != http::error::partial_message) {
+  } else if (is_malformed(error)) {
     co_await refuse(400, "malformed HTTP request");
   }
   if (error) co_return false;
@@ -223,7 +232,10 @@ asio::awaitable<bool> HttpConnection::read_body(Parser& parser) {
       co_await refuse(503, "too many large requests at once");
       co_return false;
     }
-    if (error && error != http::error::need_more) co_return false;
+    if (error && error != http::error::need_more) {
+      if (is_malformed(error)) co_await refuse(400, "malformed HTTP request");
+      co_return false;
+    }
   }
   server_->body_bytes -= std::exchange(held_bytes_, 0);
   co_return true;
@@ -280,7 +292,8 @@ asio::awaitable<bool> HttpConnection::send_stream(Outgoing& out, bool chunked) {
       co_return false;
     }
   }
-  co_return !chunked || co_await send("0\r\n\r\n");
+  if (!chunked) co_return true;
+  co_return co_await send("0\r\n\r\n");
 }
 
 asio::awaitable<bool> HttpConnection::send(std::string_view text) {

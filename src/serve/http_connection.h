@@ -59,6 +59,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   std::shared_ptr<HttpServer::State> server_;
   boost::beast::tcp_stream stream_;
+  // Also bounds what is neither header nor body: a chunk's extensions, trailers.
   boost::beast::flat_buffer buffer_;
   boost::asio::steady_timer wake_, poll_;
   std::shared_ptr<Outgoing> out_;  // of the request that is being answered

@@ -68,8 +68,8 @@ size_t WireServer::connections() {
   return count;
 }
 
-void WireServer::drain(std::function<void()> done) {
-  on_loop([&](FakeService&) { server_->shut_down(std::chrono::seconds(5), std::move(done)); });
+void WireServer::drain(std::function<void()> done, std::chrono::milliseconds patience) {
+  on_loop([&](FakeService&) { server_->shut_down(patience, std::move(done)); });
 }
 
 bool WireServer::idle() {

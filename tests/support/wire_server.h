@@ -39,7 +39,7 @@ class WireServer {
   std::vector<serve::CompletionRequest> requests();
   int64_t live();
   size_t connections();
-  void drain(std::function<void()> done);
+  void drain(std::function<void()> done, std::chrono::milliseconds patience = std::chrono::seconds(5));
   // Waits until no request is live; false after five seconds.
   bool idle();
 

@@ -107,6 +107,20 @@ TEST(Http, LimitsAreAnswered) {
   EXPECT_EQ(request(server.port(), "GET", "/%zz").status, 400);
 }
 
+TEST(Http, MalformedChunksAreAnswered) {
+  WireOptions options;
+  options.limits.header_bytes = 4096;
+  WireServer server(options);
+  for (const std::string& body : {std::string("-1\r\nx"), std::string("zz\r\nx"), std::string("1\r\nxyz\r\n"),
+                                  "1;" + std::string(400'000, 'a'), "0\r\nA: " + std::string(400'000, 'a')}) {
+    WireClient client(server.port());
+    client.send(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.send(body);
+    EXPECT_EQ(client.read_reply().status, 400) << body.substr(0, 20);
+  }
+}
+
 TEST(Http, SlowClientsAreClosed) {
   WireOptions options;
   options.limits.header_time = milliseconds(100);
@@ -173,6 +187,12 @@ TEST(Http, PagesOfOthersAreKeptOut) {
   EXPECT_EQ(with("Host", "evil.example").status, 403);
   EXPECT_EQ(with("Host", "127.0.0.1:8080").status, 200);
   EXPECT_EQ(with("Host", "[::1]:8080").status, 200);
+  for (const char* host :
+       {"evil.example, a.localhost", "[::1].evil.example", "[::1", "evil.example:1@localhost",
+        "localhost:80@evil.example", "127.0.0.1.evil.example", "localhost:8x", ":80"}) {
+    EXPECT_EQ(with("Host", host).status, 403) << host;
+    EXPECT_EQ(with("Origin", ("http://" + std::string(host)).c_str()).status, 403) << host;
+  }
   EXPECT_EQ(with("Origin", "https://evil.example").status, 403);
   EXPECT_EQ(with("Origin", "null").status, 403);
   EXPECT_EQ(with("Origin", "http://localhost.evil.example").status, 403);
@@ -217,7 +237,7 @@ TEST(Http, DrainingEndsAnswersAndClosesTheRest) {
   idle.send(request_text("GET", "/health"));
   idle.read_reply();
   busy.send(request_text("POST", "/v1/chat/completions", kStream));
-  busy.read_until("one");
+  busy.read_until("data: ");
   std::atomic<bool> drained = false;
   server.drain([&] { drained = true; });
   EXPECT_TRUE(idle.closed_by_server());
@@ -225,6 +245,25 @@ TEST(Http, DrainingEndsAnswersAndClosesTheRest) {
   EXPECT_TRUE(reply.body.ends_with("data: [DONE]\n\n")) << reply.body;
   for (int i = 0; i < 500 && !drained; ++i) std::this_thread::sleep_for(milliseconds(10));
   EXPECT_TRUE(drained);
+}
+
+TEST(Http, AnAnswerThatOutlastsTheDrainEndsWithAnError) {
+  WireServer server;
+  server.answer({.text = "one two three", .between = milliseconds(20), .endless = true});
+  WireClient stream(server.port()), whole(server.port());
+  stream.send(request_text("POST", "/v1/chat/completions", kStream));
+  stream.read_until("data: ");
+  whole.send(request_text("POST", "/v1/chat/completions", kChat));
+  while (server.live() < 2) std::this_thread::sleep_for(milliseconds(1));
+  std::atomic<bool> drained = false;
+  server.drain([&] { drained = true; }, milliseconds(200));
+  const WireReply reply = stream.read_reply();
+  EXPECT_TRUE(reply.complete);
+  EXPECT_NE(reply.body.find("the server is stopping"), std::string::npos) << reply.body;
+  EXPECT_EQ(whole.read_reply().status, 503);
+  for (int i = 0; i < 500 && !drained; ++i) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_TRUE(drained);
+  EXPECT_TRUE(server.idle());
 }
 
 TEST(Http, ManyIdleConnectionsDoNotMatter) {

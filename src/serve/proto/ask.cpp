@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kAnyLarge = 1e9;
 constexpr int64_t kLongestWindow = 1 << 24;
-constexpr size_t kMostStops = 64, kLongestStop = 4096, kMostBiases = 65536;
+constexpr size_t kMostStops = 64, kLongestStop = 4096, kMostBiases = 65536, kMostVariables = 1024;
 
 base::Status read_logit_bias(const Fields& fields, SamplingFields& out) {
   const base::Error malformed = field_error("logit_bias", "must be a dict of int to float: {\"198\": -5}");
@@ -164,6 +164,8 @@ base::Status read_template_options(const Fields& fields, Conversation& out) {
   const Json* variables = nullptr;
   RAFTER_TRY(fields.read_object("chat_template_kwargs", variables));
   if (variables != nullptr) {
+    if (variables->size() > kMostVariables)
+      return field_error("chat_template_kwargs", "must have at most 1024 members");
     out.template_variables = *variables;
     RAFTER_TRY(Fields(*variables).read("enable_thinking", out.enable_thinking));
   }
