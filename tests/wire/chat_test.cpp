@@ -139,7 +139,7 @@ TEST(ChatWire, ReasoningIsAFieldOfItsOwn) {
   const auto all = chunks(request(server.port(), "POST", kPath, body({{"stream", true}}).dump()));
   EXPECT_EQ(joined(all, "content"), "Four.");
   EXPECT_EQ(joined(all, "reasoning"), message["reasoning"].get<std::string>());
-  EXPECT_EQ(joined(all, "reasoning_content"), message["reasoning"]);
+  EXPECT_EQ(joined(all, "reasoning_content"), message["reasoning"].get<std::string>());
 }
 
 TEST(ChatWire, CallsAreDeltasAndTheReasonSaysSo) {
