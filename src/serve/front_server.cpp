@@ -2,6 +2,13 @@
 
 namespace rafter::serve {
 
+namespace {
+
+// For the errors that end what outlasted the drain to reach their clients.
+constexpr std::chrono::milliseconds kLastWords{1000};
+
+}  // namespace
+
 FrontServer::FrontServer(EventLoop& loop, std::unique_ptr<Front> front, AccessOptions access)
     : loop_(loop), front_(std::move(front)), router_(*front_, std::move(access)) {}
 
@@ -21,7 +28,6 @@ base::Result<std::unique_ptr<FrontServer>> FrontServer::start(EventLoop& loop, M
 }
 
 void FrontServer::shut_down(std::chrono::milliseconds patience, std::function<void()> done) {
-  constexpr std::chrono::milliseconds kLastWords{1000};
   impatience_ = loop_.after(patience, [this] {
     front_->stop_answers();
     impatience_ = loop_.after(kLastWords, [this] { http_->close_all(); });
