@@ -50,6 +50,14 @@ base::Status check_exposure(const AccessOptions& options) {
     if (key.empty())
       return base::Error{base::ErrorCode::invalid_argument, "a key must not be empty", "--api-key", ""};
   }
+  for (const std::string& origin : options.allowed_origins) {
+    const size_t scheme = origin.find("://");
+    const bool is_origin = scheme != std::string::npos && scheme > 0 && scheme + 3 < origin.size() &&
+                           origin.find('/', scheme + 3) == std::string::npos;
+    if (origin == "*" || is_origin) continue;
+    return base::Error{base::ErrorCode::invalid_argument, fmt::format("\"{}\" is no origin", origin),
+                       "--allowed-origins", "it is a scheme and a host: https://a.example"};
+  }
   if (is_loopback(options.host) || !options.keys.empty() || options.no_auth) return {};
   return base::Error{base::ErrorCode::invalid_argument, "others could use the server without a key",
                      "--host " + options.host, "give an --api-key, or --no-auth if that is what you want"};

@@ -16,7 +16,7 @@ struct AccessOptions {
   std::vector<std::string> allowed_origins;  // besides this machine's own pages; "*": any
 };
 
-// Error (invalid_argument): a host that others can reach, without a key.
+// Error (invalid_argument): a host that others can reach, without a key; an origin that is none.
 base::Status check_exposure(const AccessOptions& options);
 
 bool is_loopback(std::string_view host);  // "localhost", "127.0.0.1", "::1", without a port

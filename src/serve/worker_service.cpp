@@ -102,7 +102,7 @@ struct WorkerService::Impl : std::enable_shared_from_this<Impl> {
     state = ServiceState::failed;
     reason = std::move(why);
     worker.reset();
-    log("the model is not served: " + reason);
+    if (facts) log("the model is not served any more: " + reason);  // else whoever started it says so
     fail_all(unavailable(reason));
     if (draining) finish_drain();
   }

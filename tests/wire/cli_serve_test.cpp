@@ -156,6 +156,13 @@ TEST_F(CliServe, SaysWhatItCannotDo) {
   const auto exposed = testing::run_program({"serve", kModel, "--host", "0.0.0.0", "--port", "0"});
   EXPECT_EQ(exposed.exit_code, 2);
   EXPECT_NE(exposed.error.find("--api-key"), std::string::npos) << exposed.error;
+  const auto origin = testing::run_program({"serve", kModel, "--allowed-origins", "a.example/path"});
+  EXPECT_EQ(origin.exit_code, 2);
+  const auto unopened = testing::run_program({"serve", kModel, "--port", "0", "--kv-quant", "config"});
+  EXPECT_EQ(unopened.exit_code, 1);
+  const size_t said = unopened.error.find("kv_config.json");
+  ASSERT_NE(said, std::string::npos) << unopened.error;
+  EXPECT_EQ(unopened.error.find("kv_config.json", said + 1), std::string::npos) << unopened.error;
   ServeProgram server;
   const auto taken = testing::run_program({"serve", kModel, "--port", std::to_string(server.port())});
   EXPECT_EQ(taken.exit_code, 1);
