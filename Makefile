@@ -47,7 +47,12 @@ oracle: build/.test-dependencies $(SMOLLM2)
 	@$(MAKE) --no-print-directory build/oracle/tokenizer/vectors.json build/oracle/tokenizer/smollm2_ids.json \
 	  build/oracle/jinja/random.json build/oracle/codec/vectors.txt build/oracle/vocabularies/corpus.bin \
 	  build/oracle/json_schema/random.jsonl \
-	  build/oracle/draft/mixture.safetensors
+	  build/oracle/draft/mixture.safetensors build/wire/node_modules/.installed
+
+build/wire/node_modules/.installed: tests/wire/clients/package.json
+	@mkdir -p build/wire && cp $< build/wire/
+	@cd build/wire && npm install --no-audit --no-fund --loglevel=error
+	@touch $@
 
 TOKENIZER_VECTORS := oracle/tokenizer_vectors.py oracle/tokenizer_texts.py oracle/gguf_tokenizer.py oracle/requirements.txt
 

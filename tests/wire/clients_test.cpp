@@ -1,4 +1,5 @@
-// Real client libraries against the server: those of oracle/requirements.txt.
+// Real client libraries against the server: those of oracle/requirements.txt and
+// tests/wire/clients/package.json.
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -70,6 +71,16 @@ class Clients : public ::testing::Test {
 TEST_F(Clients, OpenAiAndAnthropicSdks) {
   const Finished done = run_shell(std::string(kPython) +
                                   " " RAFTER_SOURCE_DIR "/tests/wire/clients/sdk_client.py " + server.url());
+  EXPECT_EQ(done.status, 0) << done.output;
+}
+
+TEST_F(Clients, NodeSdks) {
+  const std::string modules = RAFTER_SOURCE_DIR "/build/wire";
+  if (!std::filesystem::exists(modules + "/node_modules"))
+    GTEST_SKIP() << "no node_modules in " << modules << " (make oracle)";
+  const Finished done =
+      run_shell("cd " + modules + " && timeout 120 node --input-type=module - " + server.url() +
+                " < " RAFTER_SOURCE_DIR "/tests/wire/clients/sdk_client.mjs");
   EXPECT_EQ(done.status, 0) << done.output;
 }
 
