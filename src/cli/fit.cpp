@@ -1,5 +1,5 @@
 // rafter fit: will a model fit, and how fast will it be, before anything is loaded.
-#include "lab/fit.h"
+#include "cli/fit.h"
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -24,35 +24,37 @@ struct FitFlags {
   bool measure = false, json = false;
 };
 
-void print_json(const std::string& name, const lab::FitReport& report) {
-  const nlohmann::ordered_json json = {
-      {"model", name},
-      {"ctx", report.context},
-      {"model_ctx", report.model_context},
-      {"weights_bytes", report.weight_bytes},
-      {"kv_bytes", report.cache_bytes},
-      {"scratch_bytes", report.scratch_bytes},
-      {"total_bytes", report.total_bytes},
-      {"memory_bytes", report.memory_bytes},
-      {"fits", report.fits},
-      {"max_context", report.largest_context},
-      {"format", report.format},
-      {"bytes_per_token", report.bytes_per_token},
-      {"predicted_decode_tps", report.predicted_tps},
-      {"predicted_prefill_tps", report.predicted_prefill_tps},
-      {"predicted_first_token_seconds", report.predicted_first_token_seconds},
-      {"machine",
-       {{"name", report.machine.machine},
-        {"raw_read_gbps", report.machine.raw_read_gbps},
-        {"peak_tops", report.machine.peak_tops},
-        {"measured_at", report.machine.measured_at},
-        {"busy", report.machine.busy}}},
-      {"efficiency",
-       {{"decode", report.efficiency.decode},
-        {"prefill", report.efficiency.prefill},
-        {"measured_runs", report.efficiency.measured_runs}}}};
-  std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+}  // namespace
+
+nlohmann::ordered_json fit_json(const std::string& name, const lab::FitReport& report) {
+  return {{"model", name},
+          {"ctx", report.context},
+          {"model_ctx", report.model_context},
+          {"weights_bytes", report.weight_bytes},
+          {"kv_bytes", report.cache_bytes},
+          {"scratch_bytes", report.scratch_bytes},
+          {"total_bytes", report.total_bytes},
+          {"memory_bytes", report.memory_bytes},
+          {"fits", report.fits},
+          {"max_context", report.largest_context},
+          {"format", report.format},
+          {"bytes_per_token", report.bytes_per_token},
+          {"predicted_decode_tps", report.predicted_tps},
+          {"predicted_prefill_tps", report.predicted_prefill_tps},
+          {"predicted_first_token_seconds", report.predicted_first_token_seconds},
+          {"machine",
+           {{"name", report.machine.machine},
+            {"raw_read_gbps", report.machine.raw_read_gbps},
+            {"peak_tops", report.machine.peak_tops},
+            {"measured_at", report.machine.measured_at},
+            {"busy", report.machine.busy}}},
+          {"efficiency",
+           {{"decode", report.efficiency.decode},
+            {"prefill", report.efficiency.prefill},
+            {"measured_runs", report.efficiency.measured_runs}}}};
 }
+
+namespace {
 
 void print_text(const std::string& name, const FitFlags& flags, const lab::FitReport& report) {
   std::cout << fmt::format("{}, {} positions: {}\n", one_line(name), report.context,
@@ -109,7 +111,12 @@ base::Status run(FitFlags flags) {
   RAFTER_ASSIGN(const lab::FitReport report,
                 lab::predict_fit(std::make_shared<const format::Checkpoint>(std::move(checkpoint)), flags.fit,
                                  machine, filed));
-  flags.json ? print_json(named.name, report) : print_text(named.name, flags, report);
+  if (flags.json) {
+    std::cout << fit_json(named.name, report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+              << "\n";
+  } else {
+    print_text(named.name, flags, report);
+  }
   if (report.fits) return {};
   return base::Error{base::ErrorCode::out_of_memory,
                      fmt::format("{} positions take {} and {} may be used", report.context,

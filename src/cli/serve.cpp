@@ -9,6 +9,7 @@
 
 #include "cli/exact_integer.h"
 #include "cli/find_model.h"
+#include "cli/fit.h"
 #include "cli/model_facts.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -87,6 +88,26 @@ base::Result<ServedModel> open_text(const ServeFlags& flags) {
   return ServedModel{std::move(named), std::move(text), std::move(facts)};
 }
 
+// Headers alone are read; the machine's figures are those on file, or are measured for two seconds.
+base::Result<std::string> fit_text(const std::string& path, const std::string& name,
+                                   const EngineFlags& engine, int64_t context) {
+  RAFTER_ASSIGN(format::Checkpoint checkpoint, format::Checkpoint::open(path));
+  auto evaluations = store::Evaluations::open_default();
+  store::Evaluations* filed = evaluations.ok() ? &*evaluations : nullptr;
+  RAFTER_ASSIGN(const store::MachineProfile machine,
+                lab::machine_profile_blocking(filed, engine.threads, /*again=*/false));
+  lab::FitOptions options;
+  if (engine.context > 0) options.context = engine.context;
+  if (context > 0) options.context = context;
+  options.precise = engine.precise;
+  options.kv_quantization = engine.kv_quantization();
+  options.threads = engine.threads;
+  RAFTER_ASSIGN(const lab::FitReport report,
+                lab::predict_fit(std::make_shared<const format::Checkpoint>(std::move(checkpoint)), options,
+                                 machine, filed));
+  return fit_json(name, report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 base::Result<serve::FrontServerOptions> server_options(const ServeFlags& flags, const ServedModel& model) {
   serve::FrontServerOptions options;
   options.http.host = flags.host;
@@ -104,6 +125,8 @@ base::Result<serve::FrontServerOptions> server_options(const ServeFlags& flags, 
   front.tool_format = flags.tool_format;
   front.reasoning_format = flags.reasoning_format;
   front.prompt.thinking = flags.thinking;
+  front.fit = [path = model.named.path, name = front.model_id, engine = flags.worker.engine](
+                  int64_t context) { return fit_text(path, name, engine, context); };
   if (!flags.template_arguments.empty()) {
     auto arguments = serve::parse_body(flags.template_arguments);
     if (!arguments.ok())

@@ -31,6 +31,9 @@ struct FrontOptions {
   SamplingFields sampling;            // the server's own defaults, over the model's
   std::optional<int64_t> max_tokens;  // of requests that do not say
   std::string tool_format = "auto", reasoning_format = "auto";
+  // Whether a context fits and how fast it would be, as JSON text (0: the served context). Called on helper
+  // threads; empty: not offered.
+  std::function<base::Result<std::string>(int64_t context)> fit;
 };
 
 // Counts for /metrics.

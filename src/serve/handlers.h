@@ -33,6 +33,7 @@ void llama_infill(Front& front, RoutedRequest request, Exchange exchange);
 void tokenize(Front& front, RoutedRequest request, Exchange exchange);
 void detokenize(Front& front, RoutedRequest request, Exchange exchange);
 void props(Front& front, RoutedRequest request, Exchange exchange);
+void fit(Front& front, RoutedRequest request, Exchange exchange);
 void openapi(Front& front, RoutedRequest request, Exchange exchange);
 
 // The server itself

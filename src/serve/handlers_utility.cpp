@@ -1,4 +1,6 @@
 // llama.cpp's routes, and the tokenizer's.
+#include <charconv>
+
 #include "serve/generation_task.h"
 #include "serve/handlers.h"
 #include "serve/openapi.h"
@@ -138,6 +140,27 @@ void props(Front& front, RoutedRequest, Exchange exchange) {
                              {"top_p", sampling.top_p},
                              {"top_k", sampling.top_k},
                              {"min_p", sampling.min_p}}}});
+}
+
+void fit(Front& front, RoutedRequest request, Exchange exchange) {
+  constexpr std::string_view kName = "ctx=";
+  constexpr int64_t kMost = 16 << 20;
+  int64_t context = 0;
+  if (const std::string& query = request.http.query; !query.empty()) {
+    const char* const end = query.data() + query.size();
+    const bool is_named = query.starts_with(kName);
+    const auto [stopped, error] = std::from_chars(query.data() + (is_named ? kName.size() : 0), end, context);
+    if (!is_named || error != std::errc() || stopped != end || context < 1 || context > kMost)
+      return respond_error(*exchange, api_error(field_error("ctx", "must be a number of positions")));
+  }
+  if (!front.options().fit) {
+    return respond_error(
+        *exchange, api_error(base::Error{base::ErrorCode::unsupported, "is not offered here", "/fit", ""}));
+  }
+  answer_aside(front, std::move(exchange), [&front, context]() -> base::Result<Json> {
+    RAFTER_ASSIGN(const std::string text, front.options().fit(context));
+    return parse_body(text);
+  });
 }
 
 void openapi(Front&, RoutedRequest, Exchange exchange) { respond_json(*exchange, openapi_json(routes())); }

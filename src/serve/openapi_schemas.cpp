@@ -11,6 +11,10 @@ constexpr const char* kSchemas = R"json({
 "Health": {"type": "object", "required": ["status", "state"], "properties": {
   "status": {"const": "ok"}, "state": {"enum": ["loading", "ready", "restarting", "failed"]}}},
 "Ready": {"type": "object", "required": ["state"], "properties": {"state": {"type": "string"}, "reason": {"type": "string"}}},
+"Fit": {"type": "object", "required": ["fits", "total_bytes"], "properties": {
+  "fits": {"type": "boolean"}, "ctx": {"type": "integer"}, "weights_bytes": {"type": "integer"}, "kv_bytes": {"type": "integer"},
+  "scratch_bytes": {"type": "integer"}, "total_bytes": {"type": "integer"}, "memory_bytes": {"type": "integer"},
+  "max_context": {"type": "integer"}, "predicted_decode_tps": {"type": "number"}}},
 "Model": {"type": "object", "required": ["id", "object", "created", "owned_by"], "properties": {
   "id": {"type": "string"}, "object": {"const": "model"}, "created": {"type": "integer"}, "owned_by": {"type": "string"},
   "context_window": {"type": "integer"}, "capabilities": {"type": "array", "items": {"type": "string"}}}},

@@ -16,6 +16,7 @@ std::span<const Route> routes() {
       {"GET", "/openapi.json", openapi, "This description."},
       {"GET", "/stats", stats, "Figures of the server and its model."},
       {"GET", "/metrics", metrics, "The same for Prometheus."},
+      {"GET", "/fit", fit, "What a context takes, and how fast it would be (?ctx=N).", nullptr, "Fit"},
       {"GET", "/props", props, "The model's template, special tokens and defaults."},
 
       {"GET", "/v1/models", models, "The served model first.", nullptr, "ModelList"},

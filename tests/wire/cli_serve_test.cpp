@@ -117,6 +117,10 @@ TEST_F(CliServe, AnswersAsGenerateDoesAloneAndInCompany) {
   const std::string expected = json::parse(generated.out, nullptr, false).at("text");
   ServeProgram server({"--batch", "16"});
   EXPECT_EQ(content_of(ask(server.port(), chat_body(question, kTokens, false))), expected);
+  const WireReply fit = testing::request(server.port(), "GET", "/fit?ctx=512");
+  EXPECT_EQ(fit.status, 200) << fit.body;
+  EXPECT_EQ(json::parse(fit.body, nullptr, false).at("ctx"), 512);
+  EXPECT_EQ(testing::request(server.port(), "GET", "/fit?ctx=many").status, 400);
   std::vector<std::thread> others;
   for (int i = 0; i < kOthers; ++i) {
     others.emplace_back([&, i] {
