@@ -41,7 +41,7 @@ struct SplitSource {
   // With codes: by block of the split, the first scale of slot 0 (kernels/op/kv_cache.h).
   const std::byte* key_scales[kSplit / kBlockPositions];
   const std::byte* value_scales[kSplit / kBlockPositions];
-  int64_t group_size;
+  int64_t group_size = 0;  // 0: no codes
 };
 
 // Words {4i, 4i+1, 4i+2, 4i+3} of the four 16-byte blocks at rows i, 4 + i, 8 + i, …, one block per 128 bits.
