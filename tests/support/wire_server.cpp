@@ -80,7 +80,8 @@ bool WireServer::idle() {
   return false;
 }
 
-WireClient::WireClient(uint16_t port) {
+WireClient::WireClient(uint16_t port, std::chrono::milliseconds patience)
+    : patience_(static_cast<int>(patience.count())) {
   socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -105,9 +106,8 @@ void WireClient::send(std::string_view bytes) {
 }
 
 bool WireClient::read_more() {
-  constexpr int kPatience = 5000;
   pollfd state{socket_, POLLIN, 0};
-  if (::poll(&state, 1, kPatience) <= 0) return false;
+  if (::poll(&state, 1, patience_) <= 0) return false;
   char bytes[65536];
   const ssize_t count = ::recv(socket_, bytes, sizeof(bytes), 0);
   if (count <= 0) return false;
@@ -122,9 +122,8 @@ std::string WireClient::read_until(const std::string& text) {
 }
 
 bool WireClient::closed_by_server() {
-  constexpr int kPatience = 5000;
   pollfd state{socket_, POLLIN, 0};
-  if (::poll(&state, 1, kPatience) <= 0) return false;
+  if (::poll(&state, 1, patience_) <= 0) return false;
   char byte;
   return ::recv(socket_, &byte, 1, MSG_PEEK) <= 0;
 }

@@ -63,7 +63,8 @@ struct WireReply {
 // One connection.
 class WireClient {
  public:
-  explicit WireClient(uint16_t port);
+  // `patience`: how long it waits for bytes.
+  explicit WireClient(uint16_t port, std::chrono::milliseconds patience = std::chrono::seconds(5));
   ~WireClient();
   WireClient(const WireClient&) = delete;
   WireClient& operator=(const WireClient&) = delete;
@@ -71,7 +72,7 @@ class WireClient {
   void send(std::string_view bytes);
   // The next answer on the connection; `head`: to a HEAD request.
   WireReply read_reply(bool head = false);
-  // Bytes as they come, until `text` was seen or the connection ended or five seconds passed.
+  // Bytes as they come, until `text` was seen or the connection ended or the patience did.
   std::string read_until(const std::string& text);
   bool closed_by_server();
   void close();
@@ -80,6 +81,7 @@ class WireClient {
   bool read_more();
 
   int socket_ = -1;
+  int patience_;  // milliseconds
   std::string buffer_;
 };
 

@@ -84,8 +84,11 @@ std::string post(const std::string& path, const json& body) {
       path, text.size(), text);
 }
 
+// A sanitizer makes answers slow.
+constexpr auto kPatience = 120s;
+
 WireReply ask(uint16_t port, const json& body) {
-  WireClient client(port);
+  WireClient client(port, kPatience);
   client.send(post("/v1/chat/completions", body));
   return client.read_reply();
 }
@@ -135,7 +138,7 @@ TEST_F(CliServe, AnswersAsGenerateDoesAloneAndInCompany) {
 
 TEST_F(CliServe, AKilledWorkerEndsItsStreamsAndAnotherServes) {
   ServeProgram server;
-  WireClient client(server.port());
+  WireClient client(server.port(), kPatience);
   client.send(post("/v1/chat/completions", chat_body("Write a very long story about the sea.", 1500, true)));
   const std::string begin = client.read_until("\"content\":\"");
   ASSERT_NE(begin.find("text/event-stream"), std::string::npos) << begin;
