@@ -3,12 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <ctime>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "base/version.h"
 #include "cli/engine_flags.h"
+#include "cli/evaluation_run.h"
 #include "cli/find_model.h"
 #include "cli/interrupt.h"
 #include "cli/progress_bar.h"
@@ -50,18 +49,9 @@ base::Result<std::vector<double>> predict_decode(engine::Engine& engine, const l
 }
 
 store::EvaluationRun run_of(const NamedModel& named, const BenchFlags& flags,
-                            const lab::BenchFigures& figures, const std::vector<double>& predicted,
-                            const std::string& machine) {
-  store::EvaluationRun run;
-  run.started_at = std::time(nullptr);
-  run.kind = "bench";
-  run.model = named.name;
-  run.model_path = named.path;
-  run.version = base::version();
-  run.commit = base::git_commit();
-  run.machine = machine;
+                            const lab::BenchFigures& figures, const std::vector<double>& predicted) {
+  store::EvaluationRun run = begin_run("bench", named, figures.threads, figures.load);
   run.device = figures.device;
-  run.threads = figures.threads;
   run.format = figures.format;
   run.kv = figures.kv;
   run.raw_read_gbps = figures.raw_read_gbps;
@@ -70,9 +60,6 @@ store::EvaluationRun run_of(const NamedModel& named, const BenchFlags& flags,
   run.first_token_ms = figures.first_token_ms;
   run.peak_rss_bytes = figures.peak_rss_bytes;
   run.logits_hash = figures.logits_hash;
-  run.busy = figures.load.busy;
-  run.others_pct = figures.load.others_percent;
-  run.load_before = figures.load.load_before;
   run.note = flags.note;
   for (const lab::PrefillFigure& f : figures.prefill) {
     run.figures.push_back({"prefill", f.tokens, 1, f.seconds, f.tps, 0, 0, f.compute_pct, f.spread_pct, 0});
@@ -178,7 +165,7 @@ base::Status run(BenchFlags flags) {
   RAFTER_ASSIGN(lab::BenchFigures figures, lab::measure_bench_blocking(*engine, flags.bench));
   if (flags.bench.progress) std::cerr << "\r\033[K" << std::flush;
   figures.load_ms = load_ms;
-  store::EvaluationRun record = run_of(named, flags, figures, predicted, machine.machine);
+  store::EvaluationRun record = run_of(named, flags, figures, predicted);
   if (!flags.unrecorded) {
     if (!evaluations.ok()) return evaluations.error();
     RAFTER_ASSIGN(record.id, evaluations->add(record));

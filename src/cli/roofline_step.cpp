@@ -21,6 +21,41 @@ struct StepFlags {
   bool json = false;
 };
 
+}  // namespace
+
+nlohmann::ordered_json step_json(const std::string& model, const lab::StepFigures& figures) {
+  return {{"model", model},
+          {"device", figures.device},
+          {"ctx", figures.context},
+          {"batch", figures.rows},
+          {"kv", figures.kv},
+          {"bytes_per_token", figures.bytes_per_token},
+          {"weight_bytes", figures.weight_bytes},
+          {"kv_bytes", figures.kv_bytes},
+          {"operations", figures.operations},
+          {"raw_read_gbps", figures.raw_read_gbps},
+          {"kernel_gbps", figures.kernel_gbps},
+          {"peak_tops", figures.peak_tops},
+          {"floor_ms", figures.floor_ms},
+          {"ceiling_tps", figures.ceiling_tps},
+          {"step_ms", figures.step_ms},
+          {"tps", figures.tps},
+          {"compute_ms", figures.compute_ms},
+          {"host_ms", figures.host_ms},
+          {"readback_ms", figures.readback_ms},
+          {"roofline_pct", figures.roofline_pct},
+          {"floor_pct", figures.floor_pct},
+          {"compute_pct", figures.compute_pct},
+          {"nearer_roof", figures.nearer_roof},
+          {"spread_pct", figures.spread_pct},
+          {"load_before", figures.load.load_before},
+          {"others_pct", figures.load.others_percent},
+          {"busy", figures.load.busy},
+          {"checksum", figures.checksum}};
+}
+
+namespace {
+
 void print_json(const std::string& model, const lab::StepFigures& figures) {
   using nlohmann::ordered_json;
   ordered_json ops = ordered_json::array();
@@ -34,35 +69,8 @@ void print_json(const std::string& model, const lab::StepFigures& figures) {
                    {"gbps", op.gbps},
                    {"share", op.share}});
   }
-  const ordered_json json = {{"model", model},
-                             {"device", figures.device},
-                             {"ctx", figures.context},
-                             {"batch", figures.rows},
-                             {"kv", figures.kv},
-                             {"bytes_per_token", figures.bytes_per_token},
-                             {"weight_bytes", figures.weight_bytes},
-                             {"kv_bytes", figures.kv_bytes},
-                             {"operations", figures.operations},
-                             {"raw_read_gbps", figures.raw_read_gbps},
-                             {"kernel_gbps", figures.kernel_gbps},
-                             {"peak_tops", figures.peak_tops},
-                             {"floor_ms", figures.floor_ms},
-                             {"ceiling_tps", figures.ceiling_tps},
-                             {"step_ms", figures.step_ms},
-                             {"tps", figures.tps},
-                             {"compute_ms", figures.compute_ms},
-                             {"host_ms", figures.host_ms},
-                             {"readback_ms", figures.readback_ms},
-                             {"roofline_pct", figures.roofline_pct},
-                             {"floor_pct", figures.floor_pct},
-                             {"compute_pct", figures.compute_pct},
-                             {"nearer_roof", figures.nearer_roof},
-                             {"spread_pct", figures.spread_pct},
-                             {"load_before", figures.load.load_before},
-                             {"others_pct", figures.load.others_percent},
-                             {"busy", figures.load.busy},
-                             {"checksum", figures.checksum},
-                             {"ops", ops}};
+  ordered_json json = step_json(model, figures);
+  json["ops"] = ops;
   std::cout << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }
 

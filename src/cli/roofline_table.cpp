@@ -1,16 +1,14 @@
 // rafter roofline table: one decode step of several models side by side, recorded.
 #include <CLI/CLI.hpp>
-#include <ctime>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "base/version.h"
 #include "cli/engine_flags.h"
+#include "cli/evaluation_run.h"
 #include "cli/find_model.h"
 #include "cli/progress_bar.h"
 #include "cli/roofline.h"
 #include "cli/terminal.h"
-#include "lab/fit.h"
 #include "lab/step_probe.h"
 #include "store/evaluations.h"
 #include "store/registry.h"
@@ -45,48 +43,16 @@ base::Result<std::vector<NamedModel>> chosen_models(const TableFlags& flags) {
 }
 
 store::EvaluationRun run_of(const NamedModel& named, const lab::StepFigures& figures, int threads) {
-  store::EvaluationRun run;
-  run.started_at = std::time(nullptr);
-  run.kind = "roofline";
-  run.model = named.name;
-  run.model_path = named.path;
-  run.version = base::version();
-  run.commit = base::git_commit();
-  run.machine = lab::machine_name(threads);
+  store::EvaluationRun run = begin_run("roofline", named, threads, figures.load);
   run.device = figures.device;
-  run.threads = threads;
   run.format = figures.format;
   run.kv = figures.kv;
   run.raw_read_gbps = figures.raw_read_gbps;
   run.peak_tops = figures.peak_tops;
-  run.busy = figures.load.busy;
-  run.others_pct = figures.load.others_percent;
-  run.load_before = figures.load.load_before;
   run.figures = {{"decode", figures.context, figures.rows, figures.step_ms * 1e-3, figures.tps,
                   static_cast<double>(figures.bytes_per_token) * 1e-6 / figures.step_ms, figures.roofline_pct,
                   figures.compute_pct, figures.spread_pct, 0}};
   return run;
-}
-
-nlohmann::ordered_json json_of(const std::string& model, const lab::StepFigures& figures) {
-  return {{"model", model},
-          {"device", figures.device},
-          {"ctx", figures.context},
-          {"batch", figures.rows},
-          {"kv", figures.kv},
-          {"bytes_per_token", figures.bytes_per_token},
-          {"raw_read_gbps", figures.raw_read_gbps},
-          {"floor_ms", figures.floor_ms},
-          {"ceiling_tps", figures.ceiling_tps},
-          {"step_ms", figures.step_ms},
-          {"tps", figures.tps},
-          {"compute_ms", figures.compute_ms},
-          {"host_ms", figures.host_ms},
-          {"readback_ms", figures.readback_ms},
-          {"roofline_pct", figures.roofline_pct},
-          {"floor_pct", figures.floor_pct},
-          {"spread_pct", figures.spread_pct},
-          {"busy", figures.load.busy}};
 }
 
 void print_header() {
@@ -121,7 +87,7 @@ base::Status run(TableFlags flags) {
       RAFTER_ASSIGN(const auto engine, open_engine(named.path, flags.engine, true));
       RAFTER_ASSIGN(const lab::StepFigures figures, lab::measure_step(*engine, flags.probe));
       if (evaluations) RAFTER_TRY(evaluations->add(run_of(named, figures, engine->options().threads)));
-      flags.json ? rows.push_back(json_of(named.name, figures)) : print_row(named.name, figures);
+      flags.json ? rows.push_back(step_json(named.name, figures)) : print_row(named.name, figures);
     }
   }
   if (flags.json) std::cout << rows.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
