@@ -229,9 +229,11 @@ void run_experts(const MatmulTier& tier, const ExpertsArgs& args, Worker& worker
 KernelTable::Scratch experts_scratch(const MatmulTier& tier, const ExpertsArgs& args, int64_t capacity) {
   const Bodies bodies(tier, args);
   // Claims are longer with few rows.
-  const int64_t few = std::min(capacity, kPrivateRows);
-  return {static_cast<size_t>(
-              std::max(WorkerPlaces(bodies, args, few).bytes, WorkerPlaces(bodies, args, capacity).bytes)),
+  int64_t most = 0;
+  for (int64_t rows : {kPrivateRows, kFewRows, capacity}) {
+    most = std::max(most, WorkerPlaces(bodies, args, std::min(rows, capacity)).bytes);
+  }
+  return {static_cast<size_t>(most),
           static_cast<size_t>(SharedPlaces(bodies, args, capacity).bytes)};
 }
 

@@ -32,13 +32,13 @@ inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecisio
     case tensor::FormatKind::bf16:
       return bf16_body(precision);
     case tensor::FormatKind::affine:
-      if (format.bits == 4) return affine_body<Q4Format>(format, precision);
-      if (format.bits == 8) return affine_body<Q8Format>(format, precision);
+      if (format.bits == 4) return affine_body<Q4Body>(format, precision);
+      if (format.bits == 8) return affine_body<Q8Body>(format, precision);
       return bits_body(format, precision);
     case tensor::FormatKind::q4_0:
-      return codes_body<Q4_0Format>(precision);
+      return nibbles_body<Q4_0Nibbles, Q4_0Format>(precision);
     case tensor::FormatKind::q4_1:
-      return codes_body<Q4_1Format>(precision);
+      return nibbles_body<Q4_1Nibbles, Q4_1Format>(precision);
     case tensor::FormatKind::q8_0:
       return codes_body<Q8_0Format>(precision);
     case tensor::FormatKind::q6_k:
@@ -56,11 +56,11 @@ inline MatmulBody choose_body(const tensor::NumberFormat& format, MatmulPrecisio
     case tensor::FormatKind::q3_k:
       return codes_body<Q3KFormat>(precision);
     case tensor::FormatKind::q4_k:
-      return codes_body<Q4KFormat>(precision);
+      return nibbles_body<Q4KNibbles, Q4KFormat>(precision);
     case tensor::FormatKind::q5_k:
       return codes_body<Q5KFormat>(precision);
     case tensor::FormatKind::iq4_nl:
-      return codes_body<Iq4NlFormat>(precision);
+      return nibbles_body<Iq4NlNibbles, Iq4NlFormat>(precision);
     case tensor::FormatKind::iq4_xs:
       return codes_body<Iq4XsFormat>(precision);
     case tensor::FormatKind::mxfp4_block:

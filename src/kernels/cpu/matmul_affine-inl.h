@@ -9,27 +9,28 @@
 namespace rafter::kernels::RAFTER_TIER {
 namespace {
 
-template <template <int, class> class Format, int kGroup>
+template <template <int, class> class Body, int kGroup>
 MatmulBody affine_body_of(tensor::DType scale_type, MatmulPrecision precision) {
   switch (scale_type) {
     case tensor::DType::f16:
-      return codes_body<Format<kGroup, F16Scales>>(precision);
+      return Body<kGroup, F16Scales>::of(precision);
     case tensor::DType::f32:
-      return codes_body<Format<kGroup, F32Scales>>(precision);
+      return Body<kGroup, F32Scales>::of(precision);
     default:
-      return codes_body<Format<kGroup, Bf16Scales>>(precision);
+      return Body<kGroup, Bf16Scales>::of(precision);
   }
 }
 
-template <template <int, class> class Format>
+// Body<group, scales>::of(precision) is the product of one instance.
+template <template <int, class> class Body>
 MatmulBody affine_body(const tensor::NumberFormat& format, MatmulPrecision precision) {
   switch (format.group) {
     case 32:
-      return affine_body_of<Format, 32>(format.scale_type, precision);
+      return affine_body_of<Body, 32>(format.scale_type, precision);
     case 64:
-      return affine_body_of<Format, 64>(format.scale_type, precision);
+      return affine_body_of<Body, 64>(format.scale_type, precision);
     default:
-      return affine_body_of<Format, 128>(format.scale_type, precision);
+      return affine_body_of<Body, 128>(format.scale_type, precision);
   }
 }
 

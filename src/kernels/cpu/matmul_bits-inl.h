@@ -49,7 +49,7 @@ inline void unpack_codes(const std::byte* from, int bits, int64_t count, std::by
 
 inline MatmulBody eight_bits_body(tensor::NumberFormat format, MatmulPrecision precision) {
   format.bits = 8;
-  return affine_body<Q8Format>(format, precision);
+  return affine_body<Q8Body>(format, precision);
 }
 
 template <MatmulPrecision kPrecision>

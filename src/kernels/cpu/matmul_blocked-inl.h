@@ -52,19 +52,13 @@ struct Count {
   static constexpr int value = kCount;
 };
 
-// Calls body(first, count) for groups of kMost (at most 4) of `rows` rows, and for what is left.
+// Calls body(first, count) for groups of kMost of the rows from `first` on, and for what is left: groups of 4,
+// 3, 2 or 1.
 template <int kMost, class Body>
-[[gnu::always_inline]] inline void for_row_groups(int64_t rows, const Body& body) {
-  int64_t r = 0;
-  for (; r + kMost <= rows; r += kMost) body(r, Count<kMost>());
-  if constexpr (kMost > 3) {
-    if (rows - r == 3) body(r, Count<3>());
-  }
-  if constexpr (kMost > 2) {
-    if (rows - r == 2) body(r, Count<2>());
-  }
+[[gnu::always_inline]] inline void for_row_groups(int64_t rows, const Body& body, int64_t first = 0) {
+  for (; first + kMost <= rows; first += kMost) body(first, Count<kMost>());
   if constexpr (kMost > 1) {
-    if (rows - r == 1) body(r, Count<1>());
+    if (first < rows) for_row_groups<(kMost > 4 ? 4 : kMost - 1)>(rows, body, first);
   }
 }
 

@@ -102,6 +102,39 @@ struct CodeTile {
   }
 };
 
+// Biases::per_row, for a tile of outputs: the groups' biases times the sums of x over the groups, which stand
+// at `sums_offset` of a prepared row. Biases of up to 64 groups are expanded at a time and stay in registers
+// for all rows.
+template <class Format>
+void add_row_biases(const MatmulColumns& work, int64_t n, int outputs, int64_t first, int64_t rows,
+                    int64_t sums_offset, float* sums) {
+  constexpr int kVectors = 4;
+  const int64_t groups = work.weight->columns / Format::Input::kGroup;
+  const CodeRows weight_rows(*work.weight);
+  const std::byte* x = work.inputs + first * work.input_stride + sums_offset;
+  for (int i = 0; i < outputs; ++i) {
+    const std::byte* biases = weight_rows[n + i].biases;
+    for (int64_t g = 0; g < groups; g += kVectors * kLanes) {
+      const int64_t left = (groups - g + kLanes - 1) / kLanes;
+      const int vectors = static_cast<int>(left < kVectors ? left : kVectors);
+      __m512 bias[kVectors];
+      for (int j = 0; j < vectors; ++j) {
+        const int64_t group = g + j * kLanes;
+        bias[j] = Format::Scale::load(biases + group * Format::Scale::kBytes, groups - group);
+      }
+      for (int64_t r = 0; r < rows; ++r) {
+        float* place = sums + (r * kTileOutputs + i) * kLanes;
+        const std::byte* x_sums = x + r * work.input_stride + 4 * g;
+        __m512 sum = _mm512_load_ps(place);
+        for (int j = 0; j < vectors; ++j) {
+          sum = _mm512_fmadd_ps(bias[j], _mm512_load_ps(x_sums + j * kVectorBytes), sum);
+        }
+        _mm512_store_ps(place, sum);
+      }
+    }
+  }
+}
+
 template <class Format, int kDigits>
 struct CodePanel {
   using Tile = CodeTile<kDigits, Format::Input::kZero != 0, Format::Input::kBiases == Biases::per_step>;
@@ -130,35 +163,10 @@ struct CodePanel {
     }
   }
 
-  // The groups' biases: those of up to 64 groups are expanded at a time and stay in registers for all rows.
   static void finish_outputs(const MatmulColumns& work, int64_t n, int outputs, int64_t first, int64_t rows,
                              float* sums) {
     if constexpr (Format::Input::kBiases == Biases::per_row) {
-      constexpr int kVectors = 4;
-      const int64_t columns = work.weight->columns, groups = columns / Format::Input::kGroup;
-      const CodeRows weight_rows(*work.weight);
-      const std::byte* x = work.inputs + first * work.input_stride + Layout::sums_offset(columns);
-      for (int i = 0; i < outputs; ++i) {
-        const std::byte* biases = weight_rows[n + i].biases;
-        for (int64_t g = 0; g < groups; g += kVectors * kLanes) {
-          const int64_t left = (groups - g + kLanes - 1) / kLanes;
-          const int vectors = static_cast<int>(left < kVectors ? left : kVectors);
-          __m512 bias[kVectors];
-          for (int j = 0; j < vectors; ++j) {
-            const int64_t group = g + j * kLanes;
-            bias[j] = Format::Scale::load(biases + group * Format::Scale::kBytes, groups - group);
-          }
-          for (int64_t r = 0; r < rows; ++r) {
-            float* place = sums + (r * kTileOutputs + i) * kLanes;
-            const std::byte* x_sums = x + r * work.input_stride + 4 * g;
-            __m512 sum = _mm512_load_ps(place);
-            for (int j = 0; j < vectors; ++j) {
-              sum = _mm512_fmadd_ps(bias[j], _mm512_load_ps(x_sums + j * kVectorBytes), sum);
-            }
-            _mm512_store_ps(place, sum);
-          }
-        }
-      }
+      add_row_biases<Format>(work, n, outputs, first, rows, Layout::sums_offset(work.weight->columns), sums);
     }
   }
 };

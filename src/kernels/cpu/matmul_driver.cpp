@@ -59,8 +59,7 @@ struct WorkerScratch {
   int64_t normed = 0, inputs = 0, sums = 0, sums_up = 0, body = 0, bytes = 0;
 
   WorkerScratch(const Layout& layout, int segment_count, int64_t rows) {
-    const int64_t sums_bytes =
-        align64(4 * std::max(std::min(rows, kPrivateRows) * kLongestClaim, rows * kManyRowsClaim));
+    const int64_t sums_bytes = align64(4 * most_claimed(rows));
     inputs = normed + align64(4 * layout.columns);
     sums = inputs + std::min(rows, kPrivateRows) * layout.input_stride;
     sums_up = sums + sums_bytes;
@@ -123,10 +122,18 @@ struct Finish {
 
 }  // namespace
 
+int64_t most_claimed(int64_t rows) {
+  int64_t most = 0;
+  for (int64_t count : {kPrivateRows, kFewRows, rows}) {
+    most = std::max(most, std::min(count, rows) * longest_claim(std::min(count, rows)));
+  }
+  return most;
+}
+
 int64_t claim_size(int64_t rows, int64_t outputs, int64_t done, int workers) {
-  if (rows > kPrivateRows) return kManyRowsClaim;
+  if (rows > kFewRows) return kManyRowsClaim;
   const int64_t fair = (outputs - done) / (2 * workers);
-  return std::clamp(fair / kShortestClaim * kShortestClaim, kShortestClaim, kLongestClaim);
+  return std::clamp(fair / kShortestClaim * kShortestClaim, kShortestClaim, longest_claim(rows));
 }
 
 int64_t body_scratch_bytes(const MatmulBody& body, int64_t rows, int64_t columns) {

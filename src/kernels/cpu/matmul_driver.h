@@ -14,15 +14,20 @@ namespace rafter::kernels {
 // Up to this many rows, every worker prepares x for itself: no barrier.
 inline constexpr int64_t kPrivateRows = 4;
 
+// Up to this many rows a claim is a linear stream of weights: long at first, shorter as the end nears
+// (guided), so that workers finish together.
+inline constexpr int64_t kFewRows = 16;
+inline constexpr int64_t kLongestClaim = 1024, kShortestClaim = 8;
+
 // Columns per claim with more rows: their weights are expanded once per block of rows.
 inline constexpr int64_t kManyRowsClaim = 32;
 
-// With few rows a claim is a linear stream: long at first, shorter as the end nears (guided), so that workers
-// finish together.
-inline constexpr int64_t kLongestClaim = 1024, kShortestClaim = 8;
-
-// Columns that no claim exceeds, and those of the next one when `done` of `outputs` are taken.
-inline int64_t longest_claim(int64_t rows) { return rows > kPrivateRows ? kManyRowsClaim : kLongestClaim; }
+// Columns that no claim exceeds, those times rows for the most of up to `rows` rows, and the columns of the
+// next claim when `done` of `outputs` are taken.
+inline int64_t longest_claim(int64_t rows) {
+  return rows > kFewRows ? kManyRowsClaim : rows > kPrivateRows ? kLongestClaim / 2 : kLongestClaim;
+}
+int64_t most_claimed(int64_t rows);
 int64_t claim_size(int64_t rows, int64_t outputs, int64_t done, int workers);
 
 // A run of output columns for a body: sums[r · sums_stride + n − begin] = Σ_k W[n, k] · x[r, k].

@@ -59,6 +59,10 @@ struct Iq4NlFormat : Q4BlockFormat<Biases::none, 128> {
   }
 };
 
+struct Iq4NlNibbles : Q4BlockNibbles<Biases::none> {
+  static constexpr const auto& kLevels = tensor::kIq4Values;
+};
+
 struct Iq4XsFormat {
   using Input = Q4BlockInput<Biases::none, 128>;
   static constexpr int64_t kStepBytes = kIq4XsBytes;

@@ -28,7 +28,7 @@ struct Q4Decoder {
 
 #if defined(__AVX512F__)
 
-#include "kernels/cpu/matmul_codes_panel-inl.h"
+#include "kernels/cpu/matmul_nibbles_panel-inl.h"
 #include "kernels/cpu/matmul_scales-inl.h"
 
 namespace rafter::kernels::RAFTER_TIER {
@@ -86,6 +86,39 @@ struct Q4Format {
     expand_nibbles(first, step.codes);
     expand_nibbles(second, step.codes + 2);
     step.scale = Scale::template spread<Input>(scales);
+  }
+};
+
+// As nibbles in words: nibble j of word e of split vector h.
+template <int kGroupColumns>
+struct Q4NibbleInput {
+  static constexpr int kGroup = kGroupColumns;
+  static constexpr Biases kBiases = Biases::per_row;
+  static constexpr int column(int v, int e) {
+    return 2 * split_source<kGroup>(v / 4, 2 * e + v % 4 / 2) + v % 2;
+  }
+  static constexpr int lane_group(int lane) { return column(0, 2 * lane) / kGroup; }
+};
+
+template <int kGroup, class ScaleType>
+struct Q4Nibbles {
+  using Input = Q4NibbleInput<kGroup>;
+  using Scale = ScaleType;
+  static constexpr int64_t kStepBytes = kDotStep / 2;
+  static constexpr int64_t kStepScaleBytes = kDotStep / kGroup * Scale::kBytes;
+  static constexpr float kLevels[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+  [[gnu::always_inline]] static void load(const std::byte* data, const std::byte* scales, NibbleStep& step) {
+    split_groups<kGroup>(_mm512_loadu_si512(data), _mm512_loadu_si512(data + 64), step.nibbles[0],
+                         step.nibbles[1]);
+    step.scale = Scale::template spread<Input>(scales);
+  }
+};
+
+template <int kGroup, class Scale>
+struct Q4Body {
+  static MatmulBody of(MatmulPrecision precision) {
+    return nibbles_body<Q4Nibbles<kGroup, Scale>, Q4Format<kGroup, Scale>>(precision);
   }
 };
 

@@ -85,14 +85,19 @@ struct Q4BlockFormat {
   static constexpr int64_t kStepScaleBytes = 0;
   static constexpr Q4BlockShuffle<kHeaderBytes + 16, kHeaderBytes> kShuffle{};
 
-  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte*, CodeStep& step) {
-    const __m512i begin0 = _mm512_loadu_si512(data), end0 = _mm512_loadu_si512(data + 64);
-    const __m512i begin1 = _mm512_loadu_si512(data + kShuffle.kSecond);
-    const __m512i end1 = _mm512_loadu_si512(data + kShuffle.kEnd);
-    __m512i first, second;
+  // The nibbles of the step's blocks, halves of blocks apart.
+  [[gnu::always_inline]] static void gather(const std::byte* data, __m512i begin0, __m512i begin1,
+                                            __m512i& first, __m512i& second) {
+    const __m512i end0 = _mm512_loadu_si512(data + 64), end1 = _mm512_loadu_si512(data + kShuffle.kEnd);
     split_groups<32>(_mm512_permutex2var_epi8(begin0, _mm512_load_si512(kShuffle.nibbles[0]), end0),
                      _mm512_permutex2var_epi8(begin1, _mm512_load_si512(kShuffle.nibbles[1]), end1), first,
                      second);
+  }
+
+  [[gnu::always_inline]] static void expand(const std::byte* data, const std::byte*, CodeStep& step) {
+    const __m512i begin0 = _mm512_loadu_si512(data), begin1 = _mm512_loadu_si512(data + kShuffle.kSecond);
+    __m512i first, second;
+    gather(data, begin0, begin1, first, second);
     expand_nibbles(first, step.codes);
     expand_nibbles(second, step.codes + 2);
     step.scale = field<0>(begin0, begin1);
@@ -108,6 +113,40 @@ struct Q4BlockFormat {
 
 using Q4_0Format = Q4BlockFormat<Biases::none, 8>;
 using Q4_1Format = Q4BlockFormat<Biases::per_step, 0>;
+
+// As nibbles in words.
+template <Biases kBlockBiases>
+struct Q4BlockNibbleInput {
+  static constexpr int kGroup = 32;
+  static constexpr Biases kBiases = kBlockBiases;
+  static constexpr int column(int v, int e) {
+    const int byte = split_source<32>(v / 4, 2 * e + v % 4 / 2);
+    return byte / 16 * 32 + byte % 16 + v % 2 * 16;
+  }
+  static constexpr int lane_group(int lane) { return column(0, 2 * lane) / 32; }
+};
+
+template <Biases kBlockBiases>
+struct Q4BlockNibbles {
+  using Input = Q4BlockNibbleInput<kBlockBiases>;
+  using Codes = Q4BlockFormat<kBlockBiases, 0>;
+  static constexpr int64_t kStepBytes = Codes::kStepBytes;
+  static constexpr int64_t kStepScaleBytes = 0;
+
+  [[gnu::always_inline]] static void load(const std::byte* data, const std::byte*, NibbleStep& step) {
+    const __m512i begin0 = _mm512_loadu_si512(data), begin1 = _mm512_loadu_si512(data + Codes::kShuffle.kSecond);
+    Codes::gather(data, begin0, begin1, step.nibbles[0], step.nibbles[1]);
+    step.scale = Codes::template field<0>(begin0, begin1);
+    if (kBlockBiases != Biases::none) step.bias = Codes::template field<1>(begin0, begin1);
+  }
+};
+
+struct Q4_0Nibbles : Q4BlockNibbles<Biases::none> {
+  static constexpr float kLevels[16] = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+};
+struct Q4_1Nibbles : Q4BlockNibbles<Biases::per_step> {
+  static constexpr float kLevels[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+};
 
 }  // namespace
 }  // namespace rafter::kernels::RAFTER_TIER

@@ -111,6 +111,40 @@ struct QKFormat {
 using Q4KFormat = QKFormat<false>;
 using Q5KFormat = QKFormat<true>;
 
+// As nibbles in words. Of the 32 bytes that a pair of groups shares, a nibble and the one 16 bytes later
+// become one byte of their group; then lanes 2j and 2j + 1 are brought to hold group j.
+struct Q4KNibbleInput {
+  static constexpr int kGroup = 32;
+  static constexpr Biases kBiases = Biases::per_step;
+  static constexpr int lane_group(int lane) { return lane / 2; }
+  static constexpr int column(int v, int e) {
+    const int lane = e / 2;
+    return 32 * lane_group(lane) + 16 * (v % 2) + 8 * (v / 4) + 4 * (lane % 2) + 2 * (e % 2) + v % 4 / 2;
+  }
+};
+
+struct Q4KNibbles {
+  using Input = Q4KNibbleInput;
+  static constexpr int64_t kStepBytes = Q4KFormat::kStepBytes;
+  static constexpr int64_t kStepScaleBytes = 0;
+  static constexpr float kLevels[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+  [[gnu::always_inline]] static void load(const std::byte* data, const std::byte*, NibbleStep& step) {
+    const __m512i a = _mm512_loadu_si512(data + Q4KFormat::kHeader);
+    const __m512i b = _mm512_loadu_si512(data + Q4KFormat::kHeader + 64);
+    const __m512i begins = _mm512_shuffle_i32x4(a, b, 0x88), ends = _mm512_shuffle_i32x4(a, b, 0xDD);
+    const __m512i low_bits = _mm512_set1_epi8(0x0F);
+    constexpr int kSelect = 0xCA;  // low_bits ? second : third operand
+    const __m512i even = _mm512_ternarylogic_epi32(low_bits, begins, _mm512_slli_epi16(ends, 4), kSelect);
+    const __m512i odd = _mm512_ternarylogic_epi32(low_bits, _mm512_srli_epi16(begins, 4), ends, kSelect);
+    step.nibbles[0] = _mm512_unpacklo_epi64(even, odd);
+    step.nibbles[1] = _mm512_unpackhi_epi64(even, odd);
+    const KScales packed = read_k_scales(data + 4);
+    step.scale = Q4KFormat::spread(packed.scales, data);
+    step.bias = _mm512_sub_ps(_mm512_setzero_ps(), Q4KFormat::spread(packed.minima, data + 2));
+  }
+};
+
 }  // namespace
 }  // namespace rafter::kernels::RAFTER_TIER
 

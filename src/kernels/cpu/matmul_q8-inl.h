@@ -108,6 +108,11 @@ struct Q8Format {
   }
 };
 
+template <int kGroup, class Scale>
+struct Q8Body {
+  static MatmulBody of(MatmulPrecision precision) { return codes_body<Q8Format<kGroup, Scale>>(precision); }
+};
+
 }  // namespace
 }  // namespace rafter::kernels::RAFTER_TIER
 
