@@ -56,13 +56,27 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Zeroed memory on huge pages, kept to the end of the program.
+// Zeroed memory on huge pages, which hold whole multiples of 2 MiB only.
+constexpr int64_t kHugePage = 2 << 20;
+
+int64_t in_huge_pages(int64_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
+
 std::byte* map_pages(int64_t bytes) {
-  void* memory =
-      mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const int64_t whole = in_huge_pages(bytes);
+  void* memory = mmap(nullptr, static_cast<size_t>(whole + kHugePage), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) std::abort();
-  madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
-  return static_cast<std::byte*>(memory);
+  auto* begin = static_cast<std::byte*>(memory);
+  const int64_t before = in_huge_pages(reinterpret_cast<int64_t>(begin)) - reinterpret_cast<int64_t>(begin);
+  if (before > 0) munmap(begin, static_cast<size_t>(before));
+  munmap(begin + before + whole, static_cast<size_t>(kHugePage - before));
+  begin += before;
+  madvise(begin, static_cast<size_t>(whole), MADV_HUGEPAGE);
+  return begin;
+}
+
+void unmap_pages(const std::byte* begin, int64_t bytes) {
+  munmap(const_cast<std::byte*>(begin), static_cast<size_t>(in_huge_pages(bytes)));
 }
 
 NumberFormat parse_format(const std::string& name) {
@@ -242,7 +256,7 @@ void measure(Bench& bench, const KernelTable& table, const std::string& name, in
   }
   std::fflush(stdout);
   for (const MatmulArgs& args : ops) {
-    munmap(const_cast<std::byte*>(args.segments[0].weight.data), static_cast<size_t>(bytes + 64));
+    unmap_pages(args.segments[0].weight.data, bytes + 64);
   }
 }
 

@@ -30,17 +30,23 @@ constexpr int64_t kNarrowBytes = 1 << 18;  // x below this stays there as a whol
 #endif
 }
 
-// sum_lanes of kTileOutputs vectors.
-[[gnu::always_inline]] inline void sum_tile_lanes(const float* vectors, float* out) {
 #if defined(__AVX512F__)
-  const __m512 a = _mm512_load_ps(vectors), b = _mm512_load_ps(vectors + 16);
-  const __m512 c = _mm512_load_ps(vectors + 32), d = _mm512_load_ps(vectors + 48);
+// sum_lanes of four vectors.
+[[gnu::always_inline]] inline __m128 sum_lanes(__m512 a, __m512 b, __m512 c, __m512 d) {
   const __m512 ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xEE));
   const __m512 cd = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xEE));
   __m512 four = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xDD));
   four = _mm512_add_ps(four, _mm512_permute_ps(four, 0x4E));
   four = _mm512_add_ps(four, _mm512_permute_ps(four, 0xB1));
-  _mm_storeu_ps(out, _mm512_castps512_ps128(_mm512_maskz_compress_ps(0x1111, four)));
+  return _mm512_castps512_ps128(_mm512_maskz_compress_ps(0x1111, four));
+}
+#endif
+
+// sum_lanes of kTileOutputs vectors.
+[[gnu::always_inline]] inline void sum_tile_lanes(const float* vectors, float* out) {
+#if defined(__AVX512F__)
+  _mm_storeu_ps(out, sum_lanes(_mm512_load_ps(vectors), _mm512_load_ps(vectors + 16),
+                               _mm512_load_ps(vectors + 32), _mm512_load_ps(vectors + 48)));
 #else
   for (int i = 0; i < kTileOutputs; ++i) out[i] = sum_lanes(load(vectors + i * kLanes));
 #endif

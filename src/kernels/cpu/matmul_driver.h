@@ -17,7 +17,7 @@ inline constexpr int64_t kPrivateRows = 4;
 // Up to this many rows a claim is a linear stream of weights: long at first, shorter as the end nears
 // (guided), so that workers finish together.
 inline constexpr int64_t kFewRows = 16;
-inline constexpr int64_t kLongestClaim = 1024, kShortestClaim = 8;
+inline constexpr int64_t kLongestClaim = 1024, kShortestClaim = 16;
 
 // Columns per claim with more rows: their weights are expanded once per block of rows.
 inline constexpr int64_t kManyRowsClaim = 32;

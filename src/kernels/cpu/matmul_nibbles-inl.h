@@ -84,6 +84,69 @@ struct NibbleTails {
   }
 };
 
+// One step of kOutputs rows of W times kRows rows of x, added to the lanes' sums.
+template <class Format, int kRows, int kOutputs>
+[[gnu::always_inline]] inline void add_nibble_step(const NibbleStep step[kOutputs], const std::byte* x,
+                                                   int64_t x_stride, __m512 sums[kRows][kOutputs]) {
+  __m512 chains[kRows][kOutputs];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    for (int i = 0; i < kOutputs; ++i) chains[r][i] = _mm512_setzero_ps();
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kDotVectors; ++v) {
+    __m512bh codes[kOutputs];
+    for (int i = 0; i < kOutputs; ++i) codes[i] = lookup<Format>(step[i], v);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512bh values = as_bf16(_mm512_load_si512(x + r * x_stride + v * kDotVectorBytes));
+      for (int i = 0; i < kOutputs; ++i) chains[r][i] = _mm512_dpbf16_ps(chains[r][i], codes[i], values);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    for (int i = 0; i < kOutputs; ++i) {
+      sums[r][i] = _mm512_fmadd_ps(step[i].scale, chains[r][i], sums[r][i]);
+      if constexpr (Format::Input::kBiases == Biases::per_step) {
+        const __m512 x_sums = _mm512_load_ps(x + r * x_stride + kDotStepBytes);
+        sums[r][i] = _mm512_fmadd_ps(step[i].bias, x_sums, sums[r][i]);
+      }
+    }
+  }
+}
+
+// Biases::per_row: the groups' biases times the sums of x over the groups, which stand at `x_sums`.
+template <class Format, int kRows, int kOutputs>
+[[gnu::always_inline]] inline void add_group_biases(const std::byte* const biases[kOutputs], int64_t groups,
+                                                    const std::byte* x_sums, int64_t x_stride,
+                                                    __m512 sums[kRows][kOutputs]) {
+  for (int64_t g = 0; g < groups; g += kLanes, x_sums += kVectorBytes) {
+    for (int i = 0; i < kOutputs; ++i) {
+      const __m512 bias = Format::Scale::load(biases[i] + g * Format::Scale::kBytes, groups - g);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        sums[r][i] = _mm512_fmadd_ps(bias, _mm512_load_ps(x_sums + r * x_stride), sums[r][i]);
+      }
+    }
+  }
+}
+
+// Folds the lanes of one row of W into its outputs for kRows rows of x.
+template <int kRows, int kOutputs>
+[[gnu::always_inline]] inline void store_sums(const __m512 sums[kRows][kOutputs], int i, float* out,
+                                              int64_t stride) {
+  constexpr int kFolded = kRows / 4 * 4;
+#pragma GCC unroll 2
+  for (int r = 0; r < kFolded; r += 4) {
+    const __m128 four = sum_lanes(sums[r][i], sums[r + 1][i], sums[r + 2][i], sums[r + 3][i]);
+    float values[4];
+    _mm_storeu_ps(values, four);
+    for (int j = 0; j < 4; ++j) out[(r + j) * stride] = values[j];
+  }
+#pragma GCC unroll 4
+  for (int r = kFolded; r < kRows; ++r) out[r * stride] = sum_lanes(sums[r][i]);
+}
+
 // kOutputs rows of W, n[i], times kRows rows of x from the first of `inputs` on. Rows of W are read once.
 template <class Format, int kRows, int kOutputs>
 [[gnu::always_inline]] inline void multiply_nibble_rows(const MatmulColumns& work, const CodeRows& rows,
@@ -94,10 +157,17 @@ template <class Format, int kRows, int kOutputs>
   const std::byte* const inputs = work.inputs + first * x_stride;
   const std::byte* x = inputs;
   CodeRow row[kOutputs];
+  const std::byte* biases[kOutputs];
+  int64_t biases_ahead[kOutputs];  // of the scales
   __m512 sums[kRows][kOutputs];
   for (int i = 0; i < kOutputs; ++i) {
     row[i] = rows[n[i]];
-    for (int r = 0; r < kRows; ++r) sums[r][i] = _mm512_setzero_ps();
+    biases[i] = row[i].biases;
+    biases_ahead[i] = row[i].biases - row[i].scales;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    for (int i = 0; i < kOutputs; ++i) sums[r][i] = _mm512_setzero_ps();
   }
   NibbleTails<Format, kOutputs> tails;
   int64_t steps = columns / kDotStep, tail = columns % kDotStep;
@@ -109,32 +179,12 @@ template <class Format, int kRows, int kOutputs>
         fetch_codes<Format::kStepBytes>(row[i].data);
         if (Format::kStepScaleBytes > 0 && s % 4 == 0) {
           __builtin_prefetch(row[i].scales + kFetchScales);
-          __builtin_prefetch(row[i].biases + (row[i].scales - rows[n[i]].scales) + kFetchScales);
+          __builtin_prefetch(row[i].scales + biases_ahead[i] + kFetchScales);
         }
         row[i].data += Format::kStepBytes;
         row[i].scales += Format::kStepScaleBytes;
       }
-      __m512 chains[kRows][kOutputs];
-      for (auto& chain : chains) {
-        for (auto& lane_sums : chain) lane_sums = _mm512_setzero_ps();
-      }
-      for (int v = 0; v < kDotVectors; ++v) {
-        __m512bh codes[kOutputs];
-        for (int i = 0; i < kOutputs; ++i) codes[i] = lookup<Format>(step[i], v);
-        for (int r = 0; r < kRows; ++r) {
-          const __m512bh values = as_bf16(_mm512_load_si512(x + r * x_stride + v * kDotVectorBytes));
-          for (int i = 0; i < kOutputs; ++i) chains[r][i] = _mm512_dpbf16_ps(chains[r][i], codes[i], values);
-        }
-      }
-      for (int r = 0; r < kRows; ++r) {
-        for (int i = 0; i < kOutputs; ++i) {
-          sums[r][i] = _mm512_fmadd_ps(step[i].scale, chains[r][i], sums[r][i]);
-          if constexpr (Input::kBiases == Biases::per_step) {
-            const __m512 x_sums = _mm512_load_ps(x + r * x_stride + kDotStepBytes);
-            sums[r][i] = _mm512_fmadd_ps(step[i].bias, x_sums, sums[r][i]);
-          }
-        }
-      }
+      add_nibble_step<Format, kRows, kOutputs>(step, x, x_stride, sums);
     }
     if (tail == 0) break;
     tails.fill(tail, row);
@@ -142,28 +192,37 @@ template <class Format, int kRows, int kOutputs>
     tail = 0;
   }
   if constexpr (Input::kBiases == Biases::per_row) {
-    const std::byte* x_sums = inputs + Layout::sums_offset(columns);
-    const int64_t groups = columns / Input::kGroup;
-    for (int64_t g = 0; g < groups; g += kLanes, x_sums += kVectorBytes) {
-      for (int i = 0; i < kOutputs; ++i) {
-        const __m512 bias = Format::Scale::load(rows[n[i]].biases + g * Format::Scale::kBytes, groups - g);
-        for (int r = 0; r < kRows; ++r) {
-          sums[r][i] = _mm512_fmadd_ps(bias, _mm512_load_ps(x_sums + r * x_stride), sums[r][i]);
-        }
-      }
-    }
+    add_group_biases<Format, kRows, kOutputs>(biases, columns / Input::kGroup,
+                                              inputs + Layout::sums_offset(columns), x_stride, sums);
   }
-  for (int r = 0; r < kRows; ++r) {
-    for (int i = 0; i < kOutputs; ++i) {
-      work.sums[(first + r) * work.sums_stride + n[i] - work.begin] = sum_lanes(sums[r][i]);
+  for (int i = 0; i < kOutputs; ++i) {
+    store_sums<kRows, kOutputs>(sums, i, work.sums + first * work.sums_stride + n[i] - work.begin,
+                                work.sums_stride);
+  }
+}
+
+// What the first rows of a run of columns would have asked for.
+template <class Format>
+void fetch_first(const CodeRow& row, int64_t row_bytes) {
+  const int64_t ahead = row_bytes < kFetchCodes ? row_bytes : kFetchCodes;
+  for (int64_t offset = 0; offset < ahead; offset += 64) __builtin_prefetch(row.data + offset);
+  if (Format::kStepScaleBytes > 0) {
+    for (int64_t offset = 0; offset < kFetchScales; offset += 64) {
+      __builtin_prefetch(row.scales + offset);
+      __builtin_prefetch(row.biases + offset);
     }
   }
 }
 
 template <class Format>
 void multiply_streamed_nibbles(const MatmulColumns& work) {
+  constexpr int kStreams = 2;
   const CodeRows rows(*work.weight);
-  for_streams<2, 8>(work, [&](const int64_t* n, auto streams, int64_t first, auto count) {
+  const int64_t part = (work.end - work.begin) / kStreams;
+  for (int i = 0; i < kStreams; ++i) {
+    fetch_first<Format>(rows[work.begin + i * part], rows.row_bytes * part);
+  }
+  for_streams<kStreams, 8>(work, [&](const int64_t* n, auto streams, int64_t first, auto count) {
     multiply_nibble_rows<Format, count.value, streams.value>(work, rows, n, first);
   });
 }
