@@ -40,6 +40,15 @@ struct SharedPlaces {
   }
 };
 
+class KnownNext final : public MatmulForesight {
+ public:
+  explicit KnownNext(const MatmulRun& run) : run_(run) {}
+  MatmulRun next() const override { return run_; }
+
+ private:
+  MatmulRun run_;
+};
+
 // A worker's own: the grouping, the sums of one claim, then the body's scratch. Gate's and up's sums and
 // down's are never alive together.
 struct WorkerPlaces {
@@ -166,9 +175,10 @@ class Run {
   }
 
   void multiply(const MatmulBody& body, const tensor::MatrixView& weight, int64_t begin, int64_t end,
-                int64_t rows, const std::byte* inputs, int64_t stride, float* into) {
+                int64_t rows, const std::byte* inputs, int64_t stride, float* into, const MatmulRun& next) {
+    const KnownNext foresight(next);
     body.multiply({&weight, begin, end, rows, inputs, stride, worker_.scratch().data() + places_.body, into,
-                   longest_claim(rows_)});
+                   longest_claim(rows_), &foresight});
   }
 
   // Hidden columns [begin, end) of one expert, for all its rows.
@@ -176,9 +186,10 @@ class Run {
     const int64_t first = groups_.starts[expert], rows = groups_.rows_of(expert);
     const int64_t stride = longest_claim(rows_);
     const std::byte* inputs = input_at(first);
-    multiply(bodies_.gate, args_.gate[expert], begin, end, rows, inputs, bodies_.input_stride, sums_);
+    multiply(bodies_.gate, args_.gate[expert], begin, end, rows, inputs, bodies_.input_stride, sums_,
+             {&args_.up[expert], begin, end});
     multiply(bodies_.up, args_.up[expert], begin, end, rows, inputs + bodies_.up_offset, bodies_.input_stride,
-             sums_up_);
+             sums_up_, {});
     const auto gate_row = args_.activation == GatedActivation::swiglu ? tier_.swiglu_row : tier_.geglu_row;
     for (int64_t r = 0; r < rows; ++r) {
       gate_row(sums_ + r * stride, sums_up_ + r * stride, end - begin,
@@ -192,8 +203,12 @@ class Run {
     for (int64_t a = 0; a < groups_.active_count; ++a) {
       const int32_t expert = groups_.active[a];
       const int64_t first = groups_.starts[expert];
+      const MatmulRun next = a + 1 < groups_.active_count
+                                 ? MatmulRun{&args_.down[groups_.active[a + 1]], begin, end}
+                                 : MatmulRun{};
       multiply(bodies_.down, args_.down[expert], begin, end, groups_.rows_of(expert),
-               hidden_inputs_ + first * bodies_.hidden_stride, bodies_.hidden_stride, sums_ + first * stride);
+               hidden_inputs_ + first * bodies_.hidden_stride, bodies_.hidden_stride, sums_ + first * stride,
+               next);
     }
     for (int64_t r = 0; r < rows_; ++r) {
       float* out = args_.out + r * args_.width + begin;

@@ -30,6 +30,21 @@ inline int64_t longest_claim(int64_t rows) {
 int64_t most_claimed(int64_t rows);
 int64_t claim_size(int64_t rows, int64_t outputs, int64_t done, int workers);
 
+// Columns [begin, end) of one matrix; no weight: none.
+struct MatmulRun {
+  const tensor::MatrixView* weight = nullptr;
+  int64_t begin = 0, end = 0;
+};
+
+// What a worker multiplies after a run, as far as can be told near that run's end: for asking memory in time.
+class MatmulForesight {
+ public:
+  virtual MatmulRun next() const = 0;
+
+ protected:
+  ~MatmulForesight() = default;
+};
+
 // A run of output columns for a body: sums[r · sums_stride + n − begin] = Σ_k W[n, k] · x[r, k].
 struct MatmulColumns {
   const tensor::MatrixView* weight = nullptr;
@@ -40,6 +55,7 @@ struct MatmulColumns {
   std::byte* scratch = nullptr;       // MatmulBody::scratch_bytes, 64-byte aligned
   float* sums = nullptr;
   int64_t sums_stride = 0;  // elements
+  const MatmulForesight* foresight = nullptr;
 };
 
 // The arithmetic of one number format in one tier. Segments whose bodies have the same `prepare` share x.

@@ -201,12 +201,19 @@ template <class Format, int kRows, int kOutputs>
   }
 }
 
+constexpr int kNibbleStreams = 2;
+
 // What the first rows of a run of columns would have asked for.
 template <class Format>
-void fetch_first(const CodeRow& row, int64_t row_bytes) {
-  const int64_t ahead = row_bytes < kFetchCodes ? row_bytes : kFetchCodes;
-  for (int64_t offset = 0; offset < ahead; offset += 64) __builtin_prefetch(row.data + offset);
-  if (Format::kStepScaleBytes > 0) {
+void fetch_run(const MatmulRun& run) {
+  if (run.weight == nullptr) return;
+  const CodeRows rows(*run.weight);
+  const int64_t part = (run.end - run.begin) / kNibbleStreams;
+  const int64_t ahead = part * rows.row_bytes < kFetchCodes ? part * rows.row_bytes : kFetchCodes;
+  for (int i = 0; i < kNibbleStreams; ++i) {
+    const CodeRow row = rows[run.begin + i * part];
+    for (int64_t offset = 0; offset < ahead; offset += 64) __builtin_prefetch(row.data + offset);
+    if (Format::kStepScaleBytes == 0) continue;
     for (int64_t offset = 0; offset < kFetchScales; offset += 64) {
       __builtin_prefetch(row.scales + offset);
       __builtin_prefetch(row.biases + offset);
@@ -214,17 +221,21 @@ void fetch_first(const CodeRow& row, int64_t row_bytes) {
   }
 }
 
+// Eight rows of x are taken at a time while they stay in the first-level cache beside the weights.
+constexpr int64_t kEightRowsBytes = 32 << 10;
+
 template <class Format>
 void multiply_streamed_nibbles(const MatmulColumns& work) {
-  constexpr int kStreams = 2;
   const CodeRows rows(*work.weight);
-  const int64_t part = (work.end - work.begin) / kStreams;
-  for (int i = 0; i < kStreams; ++i) {
-    fetch_first<Format>(rows[work.begin + i * part], rows.row_bytes * part);
-  }
-  for_streams<kStreams, 8>(work, [&](const int64_t* n, auto streams, int64_t first, auto count) {
+  // The last rows of this run ask for nothing new: the first ones of the next are fetched while they last.
+  const int64_t last = (work.end - work.begin) / kNibbleStreams - kFetchCodes / rows.row_bytes - 1;
+  const int64_t fetch_at = work.foresight == nullptr ? -1 : work.begin + (last > 0 ? last : 0);
+  const auto multiply = [&](const int64_t* n, auto streams, int64_t first, auto count) {
+    if (n[0] == fetch_at && first == 0) fetch_run<Format>(work.foresight->next());
     multiply_nibble_rows<Format, count.value, streams.value>(work, rows, n, first);
-  });
+  };
+  if (8 * work.input_stride <= kEightRowsBytes) return for_streams<kNibbleStreams, 8>(work, multiply);
+  for_streams<kNibbleStreams, 4>(work, multiply);
 }
 
 }  // namespace

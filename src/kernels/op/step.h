@@ -69,6 +69,9 @@ class Worker {
     return true;
   }
 
+  // Where the next claim will begin if no other worker claims before.
+  int64_t unclaimed(int phase) const { return cursors_[phase].next.load(std::memory_order_relaxed); }
+
   std::span<std::byte> scratch() const { return scratch_; }  // this worker's own, 64-byte aligned
   std::span<std::byte> shared() const { return shared_; }    // the team's, 64-byte aligned
 
