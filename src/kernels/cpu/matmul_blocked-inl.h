@@ -74,17 +74,29 @@ template <int kMost, class Body>
 // 70 % of a raw read, two 88 %, four 98 %. (Adjacent rows instead would be streams that skip, and lose a
 // third of the bandwidth; software prefetch 1 to 4 KB ahead costs 5 to 20 %.) Calls multiply(n, streams,
 // first row, rows), streams and rows being Counts.
+//
+// With more than kMostRows rows, a part of W that stays in the second-level cache is multiplied with one group
+// of rows after the other, each of which stays in the first-level cache meanwhile. (Group after group for each
+// row of W: 14 GB/s instead of 18 with eight rows of 4608 columns.)
+constexpr int64_t kAgainBytes = 128 << 10;
+
 template <int kStreams, int kMostRows, class Body>
 [[gnu::always_inline]] inline void for_streams(const MatmulColumns& work, const Body& multiply) {
   const int64_t part = (work.end - work.begin) / kStreams;
-  int64_t n[kStreams];
-  for (int64_t i = 0; i < part; ++i) {
-    for (int s = 0; s < kStreams; ++s) n[s] = work.begin + s * part + i;
-    for_row_groups<kMostRows>(work.rows,
-                              [&](int64_t r, auto rows) { multiply(n, Count<kStreams>(), r, rows); });
+  const int64_t again = kAgainBytes / (kStreams * work.weight->format.row_bytes(work.weight->columns)) + 1;
+  const int64_t block = work.rows > kMostRows && again < part ? again : part;
+  for (int64_t begin = 0; begin < part; begin += block) {
+    const int64_t end = part - begin < block ? part : begin + block;
+    for_row_groups<kMostRows>(work.rows, [&](int64_t r, auto rows) {
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t n[kStreams];
+        for (int s = 0; s < kStreams; ++s) n[s] = work.begin + s * part + i;
+        multiply(n, Count<kStreams>(), r, rows);
+      }
+    });
   }
-  for (n[0] = work.begin + kStreams * part; n[0] < work.end; ++n[0]) {
-    for_row_groups<kMostRows>(work.rows, [&](int64_t r, auto rows) { multiply(n, Count<1>(), r, rows); });
+  for (int64_t n = work.begin + kStreams * part; n < work.end; ++n) {
+    for_row_groups<kMostRows>(work.rows, [&](int64_t r, auto rows) { multiply(&n, Count<1>(), r, rows); });
   }
 }
 
