@@ -10,8 +10,8 @@
 #pragma once
 
 #include "kernels/cpu/delta_gates.h"
-#include "kernels/cpu/norm_row-inl.h"
-#include "kernels/cpu/swiglu_row-inl.h"
+#include "kernels/cpu/exp_clamped-inl.h"
+#include "kernels/cpu/row_functions.h"
 #include "kernels/cpu/vector-inl.h"
 #include "kernels/op/kernel_table.h"
 

@@ -5,12 +5,13 @@
 // The including file defines RAFTER_TIER, the namespace of its tier.
 #pragma once
 
-#include "kernels/cpu/swiglu_row-inl.h"
+#include "kernels/cpu/exp_clamped-inl.h"
+#include "kernels/cpu/row_functions.h"
 
 namespace rafter::kernels::RAFTER_TIER {
 
 // out[i] = gelu_tanh(gate[i]) · up[i]; out may be gate.
-inline void geglu_row(const float* gate, const float* up, int64_t width, float* out) {
+void geglu_row(const float* gate, const float* up, int64_t width, float* out) {
   constexpr float kTwoRootTwoOverPi = 1.5957691216057308f;
   for (int64_t i = 0; i < width; ++i) {
     // gelu_tanh(−10) is −1e-37: below it the exponential stops growing, and so must what it divides. NaN

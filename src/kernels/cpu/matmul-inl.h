@@ -2,7 +2,6 @@
 #pragma once
 
 #include "kernels/cpu/experts_driver.h"
-#include "kernels/cpu/geglu_row-inl.h"
 #include "kernels/cpu/matmul_affine-inl.h"
 #include "kernels/cpu/matmul_any-inl.h"
 #include "kernels/cpu/matmul_bf16-inl.h"
@@ -18,8 +17,7 @@
 #include "kernels/cpu/matmul_q6_k-inl.h"
 #include "kernels/cpu/matmul_q8-inl.h"
 #include "kernels/cpu/matmul_q8_0-inl.h"
-#include "kernels/cpu/norm_row-inl.h"
-#include "kernels/cpu/swiglu_row-inl.h"
+#include "kernels/cpu/row_functions.h"
 
 namespace rafter::kernels::RAFTER_TIER {
 namespace {

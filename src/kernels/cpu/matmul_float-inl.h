@@ -21,10 +21,15 @@ inline int64_t float_input_bytes(int64_t columns) { return 4 * padded(columns); 
 template <bool kRound>
 void prepare_float(const float* x, int64_t columns, std::byte* prepared) {
   float* out = reinterpret_cast<float*>(prepared);
-  for (int64_t k = 0; k < columns; ++k) {
+  int64_t k = 0;
+  for (; k + kLanes <= columns; k += kLanes) {
+    const Floats values = load(x + k);
+    store(out + k, kRound ? reinterpret_cast<Floats>(__builtin_convertvector(to_bf16(values), Words) << 16) : values);
+  }
+  for (; k < columns; ++k) {
     uint32_t bits;
     std::memcpy(&bits, x + k, 4);
-    if (kRound) {  // tensor::round_to_bf16, in a form that vectorises
+    if (kRound) {  // tensor::round_to_bf16
       const uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000u;
       const uint32_t quiet = (bits & 0xFFFF0000u) | 0x400000;
       bits = (bits & 0x7FFFFFFF) > 0x7F800000 ? quiet : rounded;

@@ -59,6 +59,36 @@ inline void round_step(const float* x, int64_t live, __m512i words[kDotVectors])
   }
 }
 
+// Lanes sorted so that those of one group lie a step's groups apart.
+template <class Input>
+struct LanesByGroup {
+  static constexpr int kGroups = kDotStep / Input::kGroup;
+  alignas(64) int32_t lane[kLanes];
+  constexpr LanesByGroup() : lane() {
+    int taken[kGroups] = {};
+    for (int l = 0; l < kLanes; ++l) {
+      const int group = Input::lane_group(l);
+      lane[group + kGroups * taken[group]++] = l;
+    }
+  }
+};
+template <class Input>
+constexpr LanesByGroup<Input> kLanesByGroup{};
+
+// The sums of a step's groups out of those of its lanes.
+template <class Input>
+void fold_groups(__m512 lane_sums, float* group_sums) {
+  constexpr int kGroups = LanesByGroup<Input>::kGroups;
+  const __m512 sorted = _mm512_permutexvar_ps(_mm512_load_si512(kLanesByGroup<Input>.lane), lane_sums);
+  __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(sorted), _mm512_extractf32x8_ps(sorted, 1));
+  if constexpr (kGroups == 8) return _mm256_storeu_ps(group_sums, eight);
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  if constexpr (kGroups == 4) return _mm_storeu_ps(group_sums, four);
+  four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  static_assert(kGroups >= 2);
+  _mm_storel_pi(reinterpret_cast<__m64*>(group_sums), four);
+}
+
 template <class Input>
 void prepare_nibbles(const float* x, int64_t columns, std::byte* prepared) {
   using Layout = NibbleLayout<Input>;
@@ -75,12 +105,7 @@ void prepare_nibbles(const float* x, int64_t columns, std::byte* prepared) {
     }
     if constexpr (Input::kBiases == Biases::per_step) _mm512_store_ps(prepared + kDotStepBytes, sum);
     if constexpr (Input::kBiases == Biases::per_row) {
-      float lanes[kLanes];
-      _mm512_storeu_ps(lanes, sum);
-      for (int lane = 0; lane < kLanes; ++lane) {
-        const int64_t group = k / Input::kGroup + Input::lane_group(lane);
-        if (group < columns / Input::kGroup) group_sums[group] += lanes[lane];
-      }
+      fold_groups<Input>(sum, group_sums + k / Input::kGroup);
     }
   }
 }

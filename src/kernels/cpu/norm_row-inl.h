@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/row_functions.h"
+
 namespace rafter::kernels::RAFTER_TIER {
 
 // fp32 lanes in vectors of the tier's own width (GCC 12 splits wider ones through memory: 9 times slower).
@@ -25,8 +27,7 @@ inline constexpr int kNormVectorLanes = 4;
 #endif
 typedef float NormVector __attribute__((vector_size(4 * kNormVectorLanes)));
 
-// (mean(x²) + epsilon)^(−1/2) of x[width].
-inline float inverse_rms(const float* x, int64_t width, float epsilon) {
+float inverse_rms(const float* x, int64_t width, float epsilon) {
   constexpr int kVectors = 64 / kNormVectorLanes;
   NormVector sums[kVectors] = {};
   int64_t k = 0;
@@ -48,7 +49,7 @@ inline float inverse_rms(const float* x, int64_t width, float epsilon) {
 }
 
 // out[k] = (x[k] · inverse_rms) · weight[k]; out may be x. A null weight is 1 everywhere.
-inline void norm_row(const float* x, const float* weight, int64_t width, float epsilon, float* out) {
+void norm_row(const float* x, const float* weight, int64_t width, float epsilon, float* out) {
   const float scale = inverse_rms(x, width, epsilon);
   if (weight == nullptr) {
     for (int64_t k = 0; k < width; ++k) out[k] = x[k] * scale;

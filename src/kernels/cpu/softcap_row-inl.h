@@ -4,7 +4,7 @@
 // The including file defines RAFTER_TIER, the namespace of its tier.
 #pragma once
 
-#include "kernels/cpu/swiglu_row-inl.h"
+#include "kernels/cpu/exp_clamped-inl.h"
 
 namespace rafter::kernels::RAFTER_TIER {
 
