@@ -21,10 +21,19 @@ class Attention : public ::testing::TestWithParam<base::CpuTier> {
  protected:
   const KernelTable& table() const { return cpu_kernels(GetParam()); }
 
+  // Whether products over this cache are bf16 dot products.
+  static bool rounds_weights(const KvLayer& layer) {
+    return GetParam() == base::CpuTier::avx512 && !layer.has_codes() && layer.type == tensor::DType::bf16;
+  }
+
   void check_against_reference(const Problem& problem, const std::vector<Row>& rows,
                                const std::vector<float>& actual, const std::string& what) {
     std::vector<double> bounds;
     for (const Row& row : rows) bounds.push_back(attention_bound(problem, row));
+    if (rounds_weights(problem.cache->layer())) {
+      const std::vector<double> norms = weight_norms(problem, rows);
+      for (size_t i = 0; i < rows.size(); ++i) bounds[i] += rounded_weights_bound(problem, norms[i]);
+    }
     const std::vector<float> expected = run_attention(reference_kernels(), one_, problem, rows);
     const Verdict verdict = compare_values(actual, expected, problem.width(), bounds);
     ASSERT_TRUE(verdict.ok) << what << ": " << verdict.message;

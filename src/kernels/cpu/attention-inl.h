@@ -47,15 +47,18 @@ void pack_register_tile(const float* const* q, int64_t head_dim, float* packed) 
   }
 }
 
-void pack_queries(const float* const* q, int64_t queries, int64_t head_dim, float* packed) {
-  for (int64_t i = 0; i < queries;) {
-    const int width = register_tile(queries - i);
-    if (width == 8) pack_register_tile<8>(q + i, head_dim, packed + i * head_dim);
-    if (width == 4) pack_register_tile<4>(q + i, head_dim, packed + i * head_dim);
-    if (width == 2) pack_register_tile<2>(q + i, head_dim, packed + i * head_dim);
-    if (width == 1) pack_register_tile<1>(q + i, head_dim, packed + i * head_dim);
-    i += width;
-  }
+void pack_queries(const float* const* q, int64_t queries, int64_t head_dim, Stored stored, float* packed) {
+  for_register_tiles(queries, [&](int64_t i, auto width) {
+#if defined(__AVX512BF16__)
+    if (is_paired(stored)) {
+      auto* words = reinterpret_cast<uint32_t*>(packed) + i * head_dim / 2;
+      return pack_query_pairs<width.value>(q + i, head_dim, words);
+    }
+#else
+    (void)stored;
+#endif
+    pack_register_tile<width.value>(q + i, head_dim, packed + i * head_dim);
+  });
 }
 
 void pack_tile(const CacheAttention& job, int64_t kv_head, const AttentionTile& tile) {
@@ -70,7 +73,7 @@ void pack_tile(const CacheAttention& job, int64_t kv_head, const AttentionTile& 
       q[i] = rotated;
     }
   }
-  pack_queries(q, tile.queries, job.head_dim, job.tile.packed);
+  pack_queries(q, tile.queries, job.head_dim, stored_as(job.args.cache), job.tile.packed);
 }
 
 // Points at one split's keys and values of the sequence of row b; `visible` is not empty in it.
@@ -230,7 +233,7 @@ void attend_row(const RowAttentionArgs& args, int64_t b, int64_t kv_head, int64_
   const TileMemory tile = divide_memory(memory, heads, head_dim);
   const float* q[kMaxQueryTile];
   for (int64_t i = 0; i < heads; ++i) q[i] = args.q + (b * args.heads + first_head + i) * head_dim;
-  pack_queries(q, heads, head_dim, tile.packed);
+  pack_queries(q, heads, head_dim, Stored::f32, tile.packed);
   Merged merged[kMaxQueryTile];
   for (int64_t i = 0; i < heads; ++i) merged[i] = {0, 0, values + i * head_dim};
 

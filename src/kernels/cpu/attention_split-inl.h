@@ -11,6 +11,7 @@
 #pragma once
 
 #include "kernels/cpu/attention_codes-inl.h"
+#include "kernels/cpu/attention_dots-inl.h"
 #include "kernels/cpu/attention_plan.h"
 #include "kernels/cpu/attention_source-inl.h"
 #include "kernels/cpu/softcap_row-inl.h"
@@ -57,11 +58,37 @@ TileMemory divide_memory(float* memory, int64_t queries, int64_t head_dim) {
   return tile;
 }
 
+// A width that is a type, for generic lambdas.
+template <int kWidth>
+struct TileWidth {
+  static constexpr int value = kWidth;
+};
+
 // Width of the register tile that takes the next of `left` queries.
 int register_tile(int64_t left) {
   int width = kMaxQueryTile;
   while (width > left) width /= 2;
   return width;
+}
+
+// Whether products with what is stored are bf16 dot products (attention_dots-inl.h).
+#if defined(__AVX512BF16__)
+constexpr bool is_paired(Stored stored) { return stored == Stored::bf16; }
+#else
+constexpr bool is_paired(Stored) { return false; }
+#endif
+
+// Calls body(i, Count) for register tiles of the queries; Count::value queries from i on.
+template <class Body>
+void for_register_tiles(int64_t queries, const Body& body) {
+  for (int64_t i = 0; i < queries;) {
+    const int width = register_tile(queries - i);
+    if (width == 8) body(i, TileWidth<8>());
+    if (width == 4) body(i, TileWidth<4>());
+    if (width == 2) body(i, TileWidth<2>());
+    if (width == 1) body(i, TileWidth<1>());
+    i += width;
+  }
 }
 
 // ---- scores
@@ -129,6 +156,18 @@ bool score_codes_of_few(const TileMemory& tile, int64_t queries, const SplitSour
   }
 }
 
+#if defined(__AVX512BF16__)
+void score_pairs(const TileMemory& tile, int64_t queries, const SplitSource& source, int64_t p,
+                 const std::byte* const* next, float scale) {
+  auto* keys = reinterpret_cast<uint32_t*>(tile.keys);
+  transpose_key_pairs(source.keys + p, next, source.head_dim, keys);
+  for_register_tiles(queries, [&](int64_t i, auto width) {
+    const auto* q = reinterpret_cast<const uint32_t*>(tile.packed) + i * source.head_dim / 2;
+    score_key_pairs<width.value>(q, keys, source.head_dim, scale, tile.scores + i * kSplit + p);
+  });
+}
+#endif
+
 void score_split(const TileMemory& tile, int64_t queries, const SplitSource& source, float scale) {
   const int64_t head_dim = source.head_dim;
   const int64_t first = source.from / kKeyTile * kKeyTile;
@@ -137,26 +176,27 @@ void score_split(const TileMemory& tile, int64_t queries, const SplitSource& sou
     const int64_t ahead = p + fetch_distance(source.stored);  // after the last keys, the first values
     const std::byte* const* next =
         ahead < keys_end ? source.keys + ahead : source.values + first + (ahead - keys_end);
+#if defined(__AVX512BF16__)
+    if (is_paired(source.stored)) {
+      score_pairs(tile, queries, source, p, next, scale);
+      continue;
+    }
+#endif
     if (source.group_size > 0) fetch_scales(source, p);
     if (score_codes_of_few(tile, queries, source, p, next, scale)) continue;
     expand_keys(source, p, next, tile.keys);
-    for (int64_t i = 0; i < queries;) {
-      const int width = register_tile(queries - i);
-      const float* q = tile.packed + i * head_dim;
-      float* scores = tile.scores + i * kSplit + p;
-      if (width == 8) score_keys<8>(q, tile.keys, head_dim, scale, scores);
-      if (width == 4) score_keys<4>(q, tile.keys, head_dim, scale, scores);
-      if (width == 2) score_keys<2>(q, tile.keys, head_dim, scale, scores);
-      if (width == 1) score_keys<1>(q, tile.keys, head_dim, scale, scores);
-      i += width;
-    }
+    for_register_tiles(queries, [&](int64_t i, auto width) {
+      score_keys<width.value>(tile.packed + i * head_dim, tile.keys, head_dim, scale,
+                              tile.scores + i * kSplit + p);
+    });
   }
 }
 
 // ---- weights
 
 // Turns one query's scores into weights e^(score − largest) and leaves zeros beside them to a whole vector.
-void weigh_positions(float* scores, int64_t from, int64_t to, float* largest, float* total) {
+// `paired`: the weights are left rounded to bf16, pairs of positions as words.
+void weigh_positions(float* scores, int64_t from, int64_t to, bool paired, float* largest, float* total) {
   const int64_t first = from / kLanes * kLanes, last = (to + kLanes - 1) / kLanes * kLanes;
   for (int64_t p = first; p < from; ++p) scores[p] = -__builtin_inff();
   for (int64_t p = to; p < last; ++p) scores[p] = -__builtin_inff();
@@ -169,6 +209,11 @@ void weigh_positions(float* scores, int64_t from, int64_t to, float* largest, fl
     store(scores + p, weights);
     sums += weights;
   }
+#if defined(__AVX512BF16__)
+  if (paired) sums = round_weights(scores, first, last);
+#else
+  (void)paired;
+#endif
   *total = sum_of_lanes(sums);
 }
 
@@ -299,16 +344,35 @@ void add_block(const TileMemory& tile, int64_t i, const ValueRows& values, int64
 template <Stored kStored>
 void add_block_to_all(const TileMemory& tile, int64_t queries, const ValueRows& values, int64_t head_dim,
                       LocalRange block, bool fetch) {
-  for (int64_t i = 0; i < queries;) {
-    const int width = register_tile(queries - i);
-    if (width == 8) add_block<8, kStored>(tile, i, values, head_dim, block, fetch);
-    if (width == 4) add_block<4, kStored>(tile, i, values, head_dim, block, fetch);
-    if (width == 2) add_block<2, kStored>(tile, i, values, head_dim, block, fetch);
-    if (width == 1) add_block<1, kStored>(tile, i, values, head_dim, block, fetch);
-    i += width;
-    fetch = false;
-  }
+  for_register_tiles(queries, [&](int64_t i, auto width) {
+    add_block<width.value, kStored>(tile, i, values, head_dim, block, fetch && i == 0);
+  });
 }
+
+#if defined(__AVX512BF16__)
+// add_block in pairs of positions: those that all queries of the register tile see together.
+template <int kQueries>
+void add_pair_block(const TileMemory& tile, int64_t i, const SplitSource& source, LocalRange block, bool fetch) {
+  const int64_t head_dim = source.head_dim;
+  const float* weights = tile.scores + i * kSplit;
+  float* sums = tile.sums + i * head_dim;
+  LocalRange common = {0, kSplit};
+  for (int q = 0; q < kQueries; ++q) common = intersect(common, {tile.from[i + q], tile.to[i + q]});
+  common = {(common.from + 1) / 2 * 2, common.to / 2 * 2};
+  if (common.from >= common.to) common = {kSplit, kSplit};
+  const auto add_singly = [&](LocalRange range) {
+    for (int q = 0; q < kQueries; ++q) {
+      const LocalRange seen = intersect(intersect(range, block), {tile.from[i + q], tile.to[i + q]});
+      add_paired_rows<1>(source.values, head_dim, seen.from, seen.to, weights + q * kSplit, false,
+                         sums + q * head_dim);
+    }
+  };
+  add_singly({0, common.from});
+  const LocalRange shared = intersect(common, block);
+  add_paired_rows<kQueries>(source.values, head_dim, shared.from, shared.to, weights, fetch, sums);
+  add_singly({common.to, kSplit});
+}
+#endif
 
 // fp32 copies of a block's values, in the memory that transposed keys had; rows[p] points at position p's.
 void expand_values(const TileMemory& tile, const SplitSource& source, LocalRange block,
@@ -349,6 +413,14 @@ void add_split(const TileMemory& tile, int64_t queries, const SplitSource& sourc
     const auto add = [&]<Stored kStored>(const ValueRows& rows, bool fetch) {
       add_block_to_all<kStored>(tile, queries, rows, source.head_dim, block, fetch);
     };
+#if defined(__AVX512BF16__)
+    if (is_paired(source.stored)) {
+      for_register_tiles(queries, [&](int64_t i, auto width) {
+        add_pair_block<width.value>(tile, i, source, block, i == 0);
+      });
+      continue;
+    }
+#endif
     if (source.stored == Stored::f32) {
       add.template operator()<Stored::f32>({source.values}, true);
     } else if (source.stored == Stored::bf16 && is_narrow) {
@@ -375,7 +447,8 @@ void attend_split(const TileMemory& tile, int64_t queries, const SplitSource& so
     if (tile.from[i] >= tile.to[i]) continue;
     float* seen = tile.scores + i * kSplit + tile.from[i];
     if (softcap > 0) softcap_row(seen, tile.to[i] - tile.from[i], softcap, seen);
-    weigh_positions(tile.scores + i * kSplit, tile.from[i], tile.to[i], tile.largest + i, tile.totals + i);
+    weigh_positions(tile.scores + i * kSplit, tile.from[i], tile.to[i], is_paired(source.stored),
+                    tile.largest + i, tile.totals + i);
   }
   std::memset(tile.sums, 0, queries * source.head_dim * 4);
   add_split(tile, queries, source);
