@@ -57,7 +57,7 @@ Cost op_cost(const Plan& plan, const Op& op, int64_t rows, int64_t wanted, int64
         using Args = std::decay_t<decltype(args)>;
         if constexpr (std::is_same_v<Args, AttentionArgs>) {
           const int64_t visible = args.window > 0 ? std::min<int64_t>(context, args.window) : context;
-          return cost(args, rows, rows * visible, visible);
+          return cost(args, rows, rows * visible, std::max<int64_t>(wanted, 1) * visible);
         } else if constexpr (std::is_same_v<Args, RowAttentionArgs>) {
           return cost(args, rows, rows * (rows + 1) / 2);
         } else if constexpr (std::is_same_v<Args, ExpertsArgs>) {

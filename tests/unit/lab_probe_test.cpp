@@ -173,14 +173,16 @@ TEST_F(StepProbe, BytesAreThePlansAndTheOps) {
   const auto engine = open(rows, engine::ExecutorKind::cpu);
   const StepFigures figures = measure(*engine, context, rows);
   const plan::Plan& plan = *engine->plan_for(rows).value();
-  int64_t weights = 0, cache = 0, operations = 0, of_ops = 0;
+  int64_t weights = 0, cache = 0, cache_of_one = 0, operations = 0, of_ops = 0;
   for (const plan::Op& op : plan.ops) {
     const kernels::Cost cost = plan::op_cost(plan, op, rows, rows, context + 1);
     weights += cost.weight_bytes, cache += cost.cache_bytes, operations += cost.operations;
+    cache_of_one += plan::op_cost(plan, op, 1, 1, context + 1).cache_bytes;
   }
   for (const OpFigure& op : figures.ops) of_ops += op.bytes;
   EXPECT_EQ(figures.weight_bytes, weights);
   EXPECT_EQ(figures.kv_bytes, cache);
+  EXPECT_EQ(cache, rows * cache_of_one);  // a sequence each
   EXPECT_EQ(figures.operations, operations);
   EXPECT_EQ(figures.bytes_per_token, weights + cache);
   EXPECT_EQ(of_ops, figures.bytes_per_token);
