@@ -72,7 +72,7 @@ template <int kMost, class Body>
 // a time, each from its own part of the columns, so that a worker reads that many linear streams. They share
 // the loads of x and keep more of memory's latency in flight than one: with bf16 weights one stream reached
 // 70 % of a raw read, two 88 %, four 98 %. (Adjacent rows instead would be streams that skip, and lose a
-// third of the bandwidth; software prefetch 1 to 4 KB ahead costs 5 to 20 %.) Calls multiply(n, streams,
+// third of the bandwidth.) Calls multiply(n, streams,
 // first row, rows), streams and rows being Counts.
 //
 // With more than kMostRows rows, a part of W that stays in the second-level cache is multiplied with one group
@@ -98,14 +98,6 @@ template <int kStreams, int kMostRows, class Body>
   for (int64_t n = work.begin + kStreams * part; n < work.end; ++n) {
     for_row_groups<kMostRows>(work.rows, [&](int64_t r, auto rows) { multiply(&n, Count<1>(), r, rows); });
   }
-}
-
-// Fetches what a stream will read a kilobyte further on: where a step's products fill the window in which a
-// core looks ahead (q4g64, three rows: a quarter faster). With one row it costs 5 to 20 %, with bf16 weights
-// as much.
-template <int64_t kStepBytes>
-[[gnu::always_inline]] inline void fetch_ahead(const std::byte* from) {
-  for (int64_t offset = 0; offset < kStepBytes; offset += 64) __builtin_prefetch(from + 1024 + offset);
 }
 
 // The rows of W whose next panel a tile fetches, a step's bytes per step that it multiplies: the products

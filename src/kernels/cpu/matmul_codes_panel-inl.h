@@ -171,10 +171,14 @@ struct CodePanel {
   }
 };
 
-// Four rows of x are too large for the first-level cache (K 4096: 34 KB); panels win from there on.
+// Up to this many rows of x, weights are expanded once for every four: beyond, panels are faster (q8g64, 16
+// rows: by a tenth). Fewer where expanding costs more than multiplying.
+template <class Format>
+constexpr int64_t kStreamedRows = 8;
+
 template <class Format, int kDigits>
 void multiply_codes(const MatmulColumns& work) {
-  if (work.rows <= 3) return multiply_streamed<Format, kDigits>(work);
+  if (work.rows <= kStreamedRows<Format>) return multiply_streamed<Format, kDigits>(work);
   multiply_blocked<CodePanel<Format, kDigits>>(work);
 }
 

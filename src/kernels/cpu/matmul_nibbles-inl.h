@@ -55,17 +55,6 @@ template <class Format>
   return as_bf16(_mm512_permutexvar_epi16(index, _mm512_load_si512(kLevelWords<Format>.words)));
 }
 
-// What a core asks for ahead of its streams: codes, and scales and biases where they lie apart. From memory
-// (q4g64, one row, two cores of a machine that reads 80 GB/s): nothing 60 to 79 % of a raw read, by the width
-// of W; codes 2 KB ahead and scales 256 bytes 84 to 90, 4 KB 93 to 100, 8 KB 89 to 100; codes alone, without
-// the scales, 70. With one stream instead of two 83 to 92, with four 80.
-constexpr int64_t kFetchCodes = 4096, kFetchScales = 256;
-
-template <int64_t kBytes>
-[[gnu::always_inline]] inline void fetch_codes(const std::byte* from) {
-  for (int64_t offset = 0; offset < kBytes; offset += 64) __builtin_prefetch(from + kFetchCodes + offset);
-}
-
 // Copies of the last columns of some rows of W, filled with zeros to a whole step.
 template <class Format, int kOutputs>
 struct NibbleTails {
@@ -158,12 +147,10 @@ template <class Format, int kRows, int kOutputs>
   const std::byte* x = inputs;
   CodeRow row[kOutputs];
   const std::byte* biases[kOutputs];
-  int64_t biases_ahead[kOutputs];  // of the scales
   __m512 sums[kRows][kOutputs];
   for (int i = 0; i < kOutputs; ++i) {
     row[i] = rows[n[i]];
     biases[i] = row[i].biases;
-    biases_ahead[i] = row[i].biases - row[i].scales;
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
@@ -177,10 +164,7 @@ template <class Format, int kRows, int kOutputs>
       for (int i = 0; i < kOutputs; ++i) {
         Format::load(row[i].data, row[i].scales, step[i]);
         fetch_codes<Format::kStepBytes>(row[i].data);
-        if (Format::kStepScaleBytes > 0 && s % 4 == 0) {
-          __builtin_prefetch(row[i].scales + kFetchScales);
-          __builtin_prefetch(row[i].scales + biases_ahead[i] + kFetchScales);
-        }
+        if (s % 4 == 0) fetch_scales<Format>(row[i], rows);
         row[i].data += Format::kStepBytes;
         row[i].scales += Format::kStepScaleBytes;
       }
@@ -201,41 +185,17 @@ template <class Format, int kRows, int kOutputs>
   }
 }
 
-constexpr int kNibbleStreams = 2;
-
-// What the first rows of a run of columns would have asked for.
-template <class Format>
-void fetch_run(const MatmulRun& run) {
-  if (run.weight == nullptr) return;
-  const CodeRows rows(*run.weight);
-  const int64_t part = (run.end - run.begin) / kNibbleStreams;
-  const int64_t ahead = part * rows.row_bytes < kFetchCodes ? part * rows.row_bytes : kFetchCodes;
-  for (int i = 0; i < kNibbleStreams; ++i) {
-    const CodeRow row = rows[run.begin + i * part];
-    for (int64_t offset = 0; offset < ahead; offset += 64) __builtin_prefetch(row.data + offset);
-    if (Format::kStepScaleBytes == 0) continue;
-    for (int64_t offset = 0; offset < kFetchScales; offset += 64) {
-      __builtin_prefetch(row.scales + offset);
-      __builtin_prefetch(row.biases + offset);
-    }
-  }
-}
-
 // Eight rows of x are taken at a time while they stay in the first-level cache beside the weights.
 constexpr int64_t kEightRowsBytes = 32 << 10;
 
 template <class Format>
 void multiply_streamed_nibbles(const MatmulColumns& work) {
-  const CodeRows rows(*work.weight);
-  // The last rows of this run ask for nothing new: the first ones of the next are fetched while they last.
-  const int64_t last = (work.end - work.begin) / kNibbleStreams - kFetchCodes / rows.row_bytes - 1;
-  const int64_t fetch_at = work.foresight == nullptr ? -1 : work.begin + (last > 0 ? last : 0);
-  const auto multiply = [&](const int64_t* n, auto streams, int64_t first, auto count) {
-    if (n[0] == fetch_at && first == 0) fetch_run<Format>(work.foresight->next());
-    multiply_nibble_rows<Format, count.value, streams.value>(work, rows, n, first);
+  const auto multiply = [](const MatmulColumns& run, const CodeRows& rows, const int64_t* n, auto streams,
+                           int64_t first, auto count) {
+    multiply_nibble_rows<Format, count.value, streams.value>(run, rows, n, first);
   };
-  if (8 * work.input_stride <= kEightRowsBytes) return for_streams<kNibbleStreams, 8>(work, multiply);
-  for_streams<kNibbleStreams, 4>(work, multiply);
+  if (8 * work.input_stride <= kEightRowsBytes) return stream_codes<Format, 8>(work, multiply);
+  stream_codes<Format, 4>(work, multiply);
 }
 
 }  // namespace

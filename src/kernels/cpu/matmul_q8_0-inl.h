@@ -95,6 +95,9 @@ struct Q8_0Format {
   }
 };
 
+template <>
+constexpr int64_t kStreamedRows<Q8_0Format> = 3;
+
 }  // namespace
 }  // namespace rafter::kernels::RAFTER_TIER
 
