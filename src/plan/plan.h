@@ -111,9 +111,9 @@ struct Plan {
   std::vector<std::string> kernels;
 };
 
-// What op `op` costs with `rows` live rows, attending to `context` positions each. `wanted` of them want logits:
-// the last of a sequence each, so that the caches of that many are read. Experts: those that the rows are
-// expected to choose.
+// What op `op` costs with `rows` live rows, attending to `context` positions each. `wanted` of them want
+// logits: the last of a sequence each, so that the caches of that many are read. Experts: those that the rows
+// are expected to choose.
 kernels::Cost op_cost(const Plan& plan, const Op& op, int64_t rows, int64_t wanted, int64_t context);
 
 // The same after the step ran with these rows, with the experts that were read.

@@ -10,11 +10,11 @@
 #include <gtest/gtest.h>
 
 #include "kernels/op/attention.h"
+#include "tensor/small_float.h"
 #include "tests/kernels/kernel_compare.h"
 #include "tests/kernels/test_cache.h"
 #include "tests/kernels/test_data.h"
 #include "tests/kernels/test_team.h"
-#include "tensor/small_float.h"
 
 namespace rafter::kernels::testing {
 

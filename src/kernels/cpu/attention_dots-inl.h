@@ -3,7 +3,8 @@
 // is the sum of the rounded weights, so that they still add up to one.
 //
 //   score   pairs of dims ascending, one chain per position
-//   values  pairs of positions (2i, 2i + 1) ascending, one chain per dim. A position that a query does not see
+//   values  pairs of positions (2i, 2i + 1) ascending, one chain per dim. A position that a query does not
+//   see
 //           is read as zeros with weight 0, never where it lies.
 //
 // Against fp32 products of the same cache (8 query heads per kv head, 128 dims): half the products, no
@@ -28,7 +29,8 @@ void pack_query_pairs(const float* const* q, int64_t head_dim, uint32_t* packed)
   for (int j = 0; j < kWidth; ++j) {
     for (int64_t d = 0; d < head_dim; d += 16) {
       const __mmask16 live = static_cast<__mmask16>(head_dim - d >= 16 ? 0xFFFF : 0xFF);
-      const __m256i rounded = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(live, q[j] + d)));
+      const __m256i rounded =
+          reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(live, q[j] + d)));
       alignas(32) uint32_t words[8];
       _mm256_store_si256(reinterpret_cast<__m256i*>(words), rounded);
       for (int i = 0; i < 8 && d + 2 * i < head_dim; ++i) packed[(d / 2 + i) * kWidth + j] = words[i];
@@ -83,8 +85,8 @@ void score_key_pairs(const uint32_t* q, const uint32_t* keys, int64_t head_dim, 
   }
 }
 
-// Rounds the weights of positions [first, last), both multiples of the vector, in place: pairs of positions as
-// words, weight of position 2i at word i. Returns the lanes' sums of what they became.
+// Rounds the weights of positions [first, last), both multiples of the vector, in place: pairs of positions
+// as words, weight of position 2i at word i. Returns the lanes' sums of what they became.
 inline __m512 round_weights(float* weights, int64_t first, int64_t last) {
   auto* words = reinterpret_cast<uint32_t*>(weights);
   __m512 sums = _mm512_setzero_ps();
@@ -110,8 +112,8 @@ struct PairOrder {
 };
 constexpr PairOrder kPairOrder{};
 
-// sums[i][dim …] += Σ_p weights[i][p] · values[p][dim …] over the positions [from, to), for kVectors vectors of
-// 32 dims, or `live` of one.
+// sums[i][dim …] += Σ_p weights[i][p] · values[p][dim …] over the positions [from, to), for kVectors vectors
+// of 32 dims, or `live` of one.
 template <int kQueries, int kVectors, bool kPartial = false>
 void add_value_pairs(const std::byte* const* rows, int64_t from, int64_t to, const float* weights,
                      int64_t head_dim, int64_t dim, bool fetch, float* sums) {
@@ -122,9 +124,7 @@ void add_value_pairs(const std::byte* const* rows, int64_t from, int64_t to, con
     if constexpr (kPartial) return _mm512_maskz_loadu_epi16(mask, row);
     return _mm512_loadu_si512(row);
   };
-  const auto half_mask = [&](int h) {
-    return static_cast<__mmask16>(kPartial ? mask >> (16 * h) : 0xFFFF);
-  };
+  const auto half_mask = [&](int h) { return static_cast<__mmask16>(kPartial ? mask >> (16 * h) : 0xFFFF); };
   __m512 sum[kQueries][2 * kVectors];
 #pragma GCC unroll 8
   for (int i = 0; i < kQueries; ++i) {

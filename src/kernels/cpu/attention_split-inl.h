@@ -352,7 +352,8 @@ void add_block_to_all(const TileMemory& tile, int64_t queries, const ValueRows& 
 #if defined(__AVX512BF16__)
 // add_block in pairs of positions: those that all queries of the register tile see together.
 template <int kQueries>
-void add_pair_block(const TileMemory& tile, int64_t i, const SplitSource& source, LocalRange block, bool fetch) {
+void add_pair_block(const TileMemory& tile, int64_t i, const SplitSource& source, LocalRange block,
+                    bool fetch) {
   const int64_t head_dim = source.head_dim;
   const float* weights = tile.scores + i * kSplit;
   float* sums = tile.sums + i * head_dim;

@@ -248,8 +248,7 @@ KernelTable::Scratch experts_scratch(const MatmulTier& tier, const ExpertsArgs& 
   for (int64_t rows : {kPrivateRows, kFewRows, capacity}) {
     most = std::max(most, WorkerPlaces(bodies, args, std::min(rows, capacity)).bytes);
   }
-  return {static_cast<size_t>(most),
-          static_cast<size_t>(SharedPlaces(bodies, args, capacity).bytes)};
+  return {static_cast<size_t>(most), static_cast<size_t>(SharedPlaces(bodies, args, capacity).bytes)};
 }
 
 }  // namespace rafter::kernels

@@ -58,8 +58,8 @@ struct Count {
   static constexpr int value = kCount;
 };
 
-// Calls body(first, count) for groups of kMost of the rows from `first` on, and for what is left: groups of 4,
-// 3, 2 or 1.
+// Calls body(first, count) for groups of kMost of the rows from `first` on, and for what is left: groups of
+// 4, 3, 2 or 1.
 template <int kMost, class Body>
 [[gnu::always_inline]] inline void for_row_groups(int64_t rows, const Body& body, int64_t first = 0) {
   for (; first + kMost <= rows; first += kMost) body(first, Count<kMost>());
@@ -75,9 +75,9 @@ template <int kMost, class Body>
 // third of the bandwidth.) Calls multiply(n, streams,
 // first row, rows), streams and rows being Counts.
 //
-// With more than kMostRows rows, a part of W that stays in the second-level cache is multiplied with one group
-// of rows after the other, each of which stays in the first-level cache meanwhile. (Group after group for each
-// row of W: 14 GB/s instead of 18 with eight rows of 4608 columns.)
+// With more than kMostRows rows, a part of W that stays in the second-level cache is multiplied with one
+// group of rows after the other, each of which stays in the first-level cache meanwhile. (Group after group
+// for each row of W: 14 GB/s instead of 18 with eight rows of 4608 columns.)
 constexpr int64_t kAgainBytes = 128 << 10;
 
 template <int kStreams, int kMostRows, class Body>

@@ -224,8 +224,8 @@ void run_matmul(const MatmulTier& tier, const MatmulArgs& args, Worker& worker) 
       const int s = runs.segment[i];
       const bool is_up = is_gated(args.epilogue) && i == 1;
       layout.bodies[s].multiply({run.weight, run.begin, run.end, rows, inputs + layout.input_offset[s],
-                                 layout.input_stride, scratch + place.body, is_up ? sums_up : sums, sums_stride,
-                                 &foresight});
+                                 layout.input_stride, scratch + place.body, is_up ? sums_up : sums,
+                                 sums_stride, &foresight});
       if (is_up || !is_gated(args.epilogue)) finish(is_up ? 0 : s, run.begin, run.end - run.begin);
     }
   }

@@ -24,7 +24,8 @@ void prepare_float(const float* x, int64_t columns, std::byte* prepared) {
   int64_t k = 0;
   for (; k + kLanes <= columns; k += kLanes) {
     const Floats values = load(x + k);
-    store(out + k, kRound ? reinterpret_cast<Floats>(__builtin_convertvector(to_bf16(values), Words) << 16) : values);
+    store(out + k,
+          kRound ? reinterpret_cast<Floats>(__builtin_convertvector(to_bf16(values), Words) << 16) : values);
   }
   for (; k < columns; ++k) {
     uint32_t bits;

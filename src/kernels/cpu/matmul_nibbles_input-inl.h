@@ -20,7 +20,8 @@ namespace {
 // vectors. All sums are of x as it was rounded.
 template <class Input>
 struct NibbleLayout {
-  static constexpr int64_t kStepBytes = kDotStepBytes + (Input::kBiases == Biases::per_step ? kVectorBytes : 0);
+  static constexpr int64_t kStepBytes =
+      kDotStepBytes + (Input::kBiases == Biases::per_step ? kVectorBytes : 0);
 
   static int64_t sums_offset(int64_t columns) { return dot_steps(columns) * kStepBytes; }
   static int64_t sums_bytes(int64_t columns) {

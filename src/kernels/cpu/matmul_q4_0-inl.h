@@ -134,7 +134,8 @@ struct Q4BlockNibbles {
   static constexpr int64_t kStepScaleBytes = 0;
 
   [[gnu::always_inline]] static void load(const std::byte* data, const std::byte*, NibbleStep& step) {
-    const __m512i begin0 = _mm512_loadu_si512(data), begin1 = _mm512_loadu_si512(data + Codes::kShuffle.kSecond);
+    const __m512i begin0 = _mm512_loadu_si512(data),
+                  begin1 = _mm512_loadu_si512(data + Codes::kShuffle.kSecond);
     Codes::gather(data, begin0, begin1, step.nibbles[0], step.nibbles[1]);
     step.scale = Codes::template field<0>(begin0, begin1);
     if (kBlockBiases != Biases::none) step.bias = Codes::template field<1>(begin0, begin1);
