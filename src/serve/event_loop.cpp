@@ -4,7 +4,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 
 #include <signal.h>
 
@@ -12,10 +11,10 @@ namespace rafter::serve {
 namespace asio = boost::asio;
 
 struct EventLoop::State {
-  explicit State(int helpers) : pool(static_cast<size_t>(helpers)), signals(context) {}
+  explicit State(HelperLimits limits) : helpers(limits), signals(context) {}
 
   asio::io_context context{1};
-  asio::thread_pool pool;
+  HelperPool helpers;  // ends first: what it runs posts to the context
   asio::signal_set signals;
   std::function<void(int)> on_signal;
   int signal_count = 0;
@@ -48,12 +47,9 @@ class AsioTimer : public Timer {
 
 }  // namespace
 
-EventLoop::EventLoop(int helpers) : state_(std::make_unique<State>(helpers)) {}
+EventLoop::EventLoop(HelperLimits limits) : state_(std::make_unique<State>(limits)) {}
 
-EventLoop::~EventLoop() {
-  state_->pool.stop();
-  state_->pool.join();
-}
+EventLoop::~EventLoop() = default;
 
 void EventLoop::run_blocking() {
   const auto guard = asio::make_work_guard(state_->context);
@@ -64,7 +60,9 @@ void EventLoop::stop() { state_->context.stop(); }
 
 void EventLoop::post(std::function<void()> work) { asio::post(state_->context, std::move(work)); }
 
-void EventLoop::run_aside(std::function<void()> work) { asio::post(state_->pool, std::move(work)); }
+bool EventLoop::run_aside(std::function<void()> work, size_t bytes) {
+  return state_->helpers.post(std::move(work), bytes);
+}
 
 std::unique_ptr<Timer> EventLoop::after(std::chrono::milliseconds delay, std::function<void()> work) {
   return std::make_unique<AsioTimer>(state_->context, delay, std::move(work));

@@ -1,9 +1,11 @@
-// The front process's one event-loop thread, timers on it, and a few threads for work that would block it.
+// The front process's one event-loop thread, timers on it, and helper threads for work that would block it.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
+
+#include "serve/helper_pool.h"
 
 namespace boost::asio {
 class io_context;
@@ -19,8 +21,7 @@ class Timer {
 
 class EventLoop {
  public:
-  // `helpers`: threads of run_aside.
-  explicit EventLoop(int helpers = 2);
+  explicit EventLoop(HelperLimits limits = {});
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
@@ -31,8 +32,8 @@ class EventLoop {
 
   // Runs on the loop, never from within the call. From any thread.
   void post(std::function<void()> work);
-  // Runs on a helper thread. What it leaves for the loop it posts.
-  void run_aside(std::function<void()> work);
+  // Runs on a helper thread; what it leaves for the loop it posts. See HelperPool::post.
+  [[nodiscard]] bool run_aside(std::function<void()> work, size_t bytes);
   // Once, on the loop. Called on the loop.
   std::unique_ptr<Timer> after(std::chrono::milliseconds delay, std::function<void()> work);
   // SIGINT and SIGTERM: on the loop, with the number of signals so far.

@@ -77,6 +77,10 @@ std::string random_hex(size_t digits) {
   return text.substr(0, digits);
 }
 
+base::Error too_many_to_read() {
+  return {base::ErrorCode::busy, "too many requests are being read", "", "try again in a moment"};
+}
+
 HttpResponse error_response(const ApiError& error, const Json& body) {
   HttpResponse response{error.status, to_text(body)};
   if (error.retry_after) response.headers.emplace_back("Retry-After", std::to_string(*error.retry_after));

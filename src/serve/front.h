@@ -96,6 +96,8 @@ std::string random_hex(size_t digits);
 // A JSON answer, and an error in OpenAI's shape.
 void respond_json(HttpExchange& exchange, const Json& json, int status = 200);
 void respond_error(HttpExchange& exchange, const ApiError& error);
+// What is said when the helper threads have too much to read already.
+base::Error too_many_to_read();
 HttpResponse error_response(const ApiError& error, const Json& body);
 
 }  // namespace rafter::serve

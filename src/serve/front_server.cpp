@@ -19,11 +19,11 @@ base::Result<std::unique_ptr<FrontServer>> FrontServer::start(EventLoop& loop, M
   RAFTER_ASSIGN(auto front, Front::create(loop, service, std::move(text), std::move(options.front)));
   std::unique_ptr<FrontServer> server(new FrontServer(loop, std::move(front), options.access));
   RAFTER_ASSIGN(server->http_,
-                HttpServer::listen(loop, options.http,
-                                   [router = &server->router_](const HttpRequest& request,
-                                                               std::shared_ptr<HttpExchange> exchange) {
-                                     router->handle(request, std::move(exchange));
-                                   }));
+                HttpServer::listen(
+                    loop, options.http,
+                    [router = &server->router_](HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
+                      router->handle(std::move(request), std::move(exchange));
+                    }));
   return server;
 }
 

@@ -1,8 +1,8 @@
 #include "serve/generation_task.h"
 
-#include <fmt/format.h>
+#include <atomic>
 
-#include "serve/answer_collector.h"
+#include <fmt/format.h>
 
 namespace rafter::serve {
 namespace {
@@ -15,94 +15,60 @@ constexpr milliseconds kNoteInterval{500};  // at most so often it tells of prog
 // client sees that the connection is alive, and a later refusal is an event of the stream.
 constexpr milliseconds kRefusalTime{300};
 
-base::Result<BuiltPrompt> build_prompt(const PromptBuilder& prompts, const Ask& ask) {
-  if (const auto* conversation = std::get_if<Conversation>(&ask.prompt)) return prompts.build(*conversation);
-  return prompts.build(std::get<RawPrompt>(ask.prompt));
-}
-
 ApiError stopping() {
   return {503, "the request was cancelled: the server is stopping", "server_error", "cancelled", "", 5};
 }
 
 class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
  public:
-  GenerationTask(Front& front, Ask ask, std::unique_ptr<Reply> reply, std::shared_ptr<HttpExchange> exchange,
-                 std::function<void(const Answer&)> on_answer)
-      : front_(front),
-        ask_(std::move(ask)),
-        reply_(std::move(reply)),
-        exchange_(std::move(exchange)),
-        on_answer_(std::move(on_answer)) {}
+  GenerationTask(Front& front, std::shared_ptr<HttpExchange> exchange, AskReader reader)
+      : front_(front), exchange_(std::move(exchange)), reader_(std::move(reader)) {}
 
-  void start() {
-    if (const base::Status known = front_.check_model(ask_.model); !known.ok()) return refuse(known.error());
+  void start(std::string body) {
     exchange_->on_closed([self = shared_from_this()] { self->client_left(); });
     under_way_ = front_.add_answer([task = weak_from_this()] {
       if (const auto self = task.lock()) self->stop();
     });
+    const size_t bytes = body.size();
     // The task changes threads with its last owner: it must end on the loop.
-    front_.loop().run_aside([self = shared_from_this()]() mutable {
-      EventLoop& loop = self->front_.loop();
-      auto prompt =
-          std::make_shared<base::Result<BuiltPrompt>>(build_prompt(self->front_.prompts(), self->ask_));
-      loop.post([self = std::move(self), prompt] { self->submit(std::move(*prompt)); });
-    });
+    const bool taken = front_.loop().run_aside(
+        [self = shared_from_this(), body = std::move(body)]() mutable {
+          prepare(std::move(self), std::move(body));
+        },
+        bytes);
+    if (!taken) refuse(too_many_to_read());
   }
 
  private:
-  void submit(base::Result<BuiltPrompt> prompt) {
+  // On a helper thread.
+  static void prepare(std::shared_ptr<GenerationTask> self, std::string body) {
+    auto prepared = std::make_shared<base::Result<PreparedRequest>>(
+        prepare_request(self->front_, self->reader_, std::move(body), [&] { return self->is_gone_.load(); }));
+    EventLoop& loop = self->front_.loop();
+    loop.post([self = std::move(self), prepared] { self->submit(std::move(*prepared)); });
+  }
+
+  void submit(base::Result<PreparedRequest> prepared) {
     if (finished_ || exchange_->closed()) return;
-    if (!prompt.ok()) return refuse(prompt.error());
-    auto request = request_of(*prompt);
-    if (!request.ok()) return refuse(request.error());
+    if (!prepared.ok()) return refuse(prepared.error());
+    if (prepared->at_once) return answer_at_once(std::move(*prepared->at_once));
+    CompletionRequest& request = prepared->request;
+    if (const base::Status valid = decode::validate(request.sampling, vocabulary()); !valid.ok())
+      return refuse(valid.error());
+    if (const base::Status fits = check_length(request); !fits.ok()) return refuse(fits.error());
+    collector_ = std::move(prepared->collector);
+    reply_ = std::move(prepared->reply);
+    on_answer_ = std::move(prepared->on_answer);
+    stream_ = prepared->stream;
     reply_->start({random_hex(32), unix_seconds(), front_.options().model_id,
-                   static_cast<int64_t>(request->prompt.size())});
+                   static_cast<int64_t>(request.prompt.size())});
     const auto self = shared_from_this();
     id_ = front_.service().submit(
-        std::move(*request),
+        std::move(request),
         {.on_progress = [self](const CompletionProgress& progress) { self->on_progress(progress); },
          .on_token = [self](const decode::TokenEvent& event) { self->on_token(event); },
          .on_finish = [self](const decode::GenerationResult& result) { self->on_finish(result); }});
-    if (ask_.stream) timer_ = front_.loop().after(kRefusalTime, [this] { keep_alive(); });
-  }
-
-  // What the model is asked; sets up the collector for what comes back.
-  base::Result<CompletionRequest> request_of(BuiltPrompt& prompt) {
-    CompletionRequest request;
-    request.sampling =
-        sampling_params(ask_.sampling, front_.options().sampling, front_.text(), prompt.thinking_off);
-    RAFTER_TRY(decode::validate(request.sampling, vocabulary()));
-    request.max_tokens = ask_.max_tokens ? ask_.max_tokens : front_.options().max_tokens;
-    request.ignore_end = ask_.ignore_end;
-    request.json_schema = ask_.json_schema;
-    request.boundaries = std::move(prompt.boundaries);
-    request.prompt = std::move(prompt.tokens);
-    RAFTER_ASSIGN(AnswerPlan plan, plan_of(prompt));
-    // Where nothing but content can come, the model's side finds stop strings itself, a step earlier.
-    if (!plan.format || (plan.format->reasoning == nullptr && !plan.parser.parse_calls))
-      request.stop = std::exchange(plan.stop, {});
-    if (plan.format) request.kept_markers = text::kept_markers(*plan.format);
-    RAFTER_ASSIGN(AnswerCollector collector,
-                  AnswerCollector::create(std::move(plan), front_.text().tokenizer()));
-    collector_.emplace(std::move(collector));
-    return request;
-  }
-
-  base::Result<AnswerPlan> plan_of(const BuiltPrompt& prompt) const {
-    AnswerPlan plan;
-    plan.stop = ask_.stop;
-    plan.parallel_calls = ask_.parallel_calls;
-    const auto* conversation = std::get_if<Conversation>(&ask_.prompt);
-    if (conversation == nullptr) return plan;
-    plan.format = front_.format();
-    plan.opening = prompt.opening;
-    plan.parser.start = prompt.start;
-    RAFTER_ASSIGN(plan.parser.tools, text::ToolSchemas::from_json(to_text(conversation->tools)));
-    plan.parser.parse_calls = !plan.parser.tools.empty() &&
-                              conversation->tool_choice.kind != ToolChoice::Kind::none && !ask_.json_schema;
-    plan.parser.delivery = ask_.stream ? text::CallDelivery::as_they_come : text::CallDelivery::whole;
-    plan.parser.id_seed = std::stoull(random_hex(16), nullptr, 16);
-    return plan;
+    if (stream_) timer_ = front_.loop().after(kRefusalTime, [this] { keep_alive(); });
   }
 
   int64_t vocabulary() const {
@@ -111,11 +77,21 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
                                                : front_.text().tokenizer().vocab_size();
   }
 
+  // The service refuses what does not fit, with the numbers; megabytes of tokens are not sent to be told so.
+  base::Status check_length(const CompletionRequest& request) const {
+    const auto tokens = static_cast<int64_t>(request.prompt.size());
+    const int64_t context = front_.context();
+    if (context == 0 || tokens <= context) return {};
+    return base::Error{base::ErrorCode::out_of_memory,
+                       fmt::format("{} prompt tokens, the context limit is {}", tokens, context), "context",
+                       "shorten the prompt or raise the context limit"};
+  }
+
   void on_progress(const CompletionProgress& progress) {
     note_ = progress.queued_before > 0
                 ? fmt::format("queued {}", progress.queued_before)
                 : fmt::format("keepalive {}/{}", progress.prompt_done, progress.prompt_total);
-    if (!ask_.stream || finished_) return;
+    if (!stream_ || finished_) return;
     const auto now = std::chrono::steady_clock::now();
     if (!begun_ || now - last_note_ >= kNoteInterval) keep_alive();
   }
@@ -144,7 +120,7 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
   void on_token(const decode::TokenEvent& event) {
     if (finished_ || collector_->is_complete()) return;
     const auto events = collector_->push(event);
-    if (ask_.stream) {
+    if (stream_) {
       if (!begun_) begin();
       has_token_ = true;
       send(events);
@@ -174,7 +150,7 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
     const auto events = collector_->finish();
     const Answer answer = collector_->answer(result);
     if (on_answer_) on_answer_(answer);
-    if (!ask_.stream) {
+    if (!stream_) {
       ++front_.counts().responses[200];
       respond_json(*exchange_, reply_->whole(answer));
       return drop();
@@ -190,10 +166,17 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
     drop();
   }
 
+  void answer_at_once(HttpResponse response) {
+    finished_ = true;
+    ++front_.counts().responses[response.status];
+    exchange_->respond(std::move(response));
+    drop();
+  }
+
   // The server ends before the answer does.
   void stop() {
     if (finished_ || exchange_->closed()) return;
-    finished_ = true;
+    finished_ = is_gone_ = true;
     if (begun_) --front_.counts().open_streams;
     if (id_ != 0) front_.service().cancel(id_);
     fail(stopping());
@@ -210,12 +193,13 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
       exchange_->end();
     } else {
       ++front_.counts().responses[error.status];
-      exchange_->respond(error_response(error, reply_->refusal(error)));
+      exchange_->respond(error_response(error, reply_ ? reply_->refusal(error) : reader_.error_body(error)));
     }
     drop();
   }
 
   void client_left() {
+    is_gone_ = true;
     front_.remove_answer(under_way_);
     ++front_.counts().cancelled;
     timer_ = nullptr;
@@ -230,71 +214,24 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
   }
 
   Front& front_;
-  Ask ask_;
-  std::unique_ptr<Reply> reply_;
   std::shared_ptr<HttpExchange> exchange_;
+  AskReader reader_;
+  std::atomic<bool> is_gone_{false};  // read on the helper thread; the rest is the loop's
+  std::unique_ptr<Reply> reply_;
   std::function<void(const Answer&)> on_answer_;
   std::optional<AnswerCollector> collector_;
   std::unique_ptr<Timer> timer_;
   std::string note_ = "keepalive";
   std::chrono::steady_clock::time_point last_note_;
   uint64_t id_ = 0, under_way_ = 0;
-  bool begun_ = false, has_token_ = false, finished_ = false;
+  bool stream_ = false, begun_ = false, has_token_ = false, finished_ = false;
 };
-
-template <typename Out, typename In>
-void override_with(Out& out, const std::optional<In>& server, const std::optional<In>& request) {
-  if (server) out = static_cast<Out>(*server);
-  if (request) out = static_cast<Out>(*request);
-}
 
 }  // namespace
 
-decode::SamplingParams sampling_params(const SamplingFields& request, const SamplingFields& server,
-                                       const decode::ModelText& text, bool thinking_off) {
-  constexpr float kCoolest =
-      0.7f;  // an answer without reasoning in front of it is drawn no hotter by default
-  decode::SamplingParams params = text.default_sampling();
-  if (thinking_off) params.temperature = std::min(params.temperature, kCoolest);
-  override_with(params.temperature, server.temperature, request.temperature);
-  override_with(params.top_p, server.top_p, request.top_p);
-  override_with(params.min_p, server.min_p, request.min_p);
-  override_with(params.top_k, server.top_k, request.top_k);
-  override_with(params.xtc_probability, server.xtc_probability, request.xtc_probability);
-  override_with(params.xtc_threshold, server.xtc_threshold, request.xtc_threshold);
-  override_with(params.repetition.strength, server.repetition_penalty, request.repetition_penalty);
-  override_with(params.presence.strength, server.presence_penalty, request.presence_penalty);
-  override_with(params.frequency.strength, server.frequency_penalty, request.frequency_penalty);
-  override_with(params.repetition.window, server.repetition_window, request.repetition_window);
-  override_with(params.presence.window, server.presence_window, request.presence_window);
-  override_with(params.frequency.window, server.frequency_window, request.frequency_window);
-  if (params.xtc_probability > 0) {
-    params.xtc_exempt = text.end_tokens();
-    if (const auto newline = text.tokenizer().encode("\n", /*add_special=*/false); newline.ok())
-      params.xtc_exempt.insert(params.xtc_exempt.end(), newline->begin(), newline->end());
-  }
-  params.logit_bias = request.logit_bias;
-  params.seed = request.seed;
-  params.top_logprobs = request.top_logprobs;
-  return params;
-}
-
-void build_prompt_aside(Front& front, Ask ask, std::shared_ptr<HttpExchange> exchange,
-                        std::function<void(HttpExchange&, base::Result<BuiltPrompt>)> use) {
-  front.loop().run_aside(
-      [&front, ask = std::move(ask), exchange = std::move(exchange), use = std::move(use)]() mutable {
-        auto prompt = std::make_shared<base::Result<BuiltPrompt>>(build_prompt(front.prompts(), ask));
-        front.loop().post([exchange = std::move(exchange), use = std::move(use), prompt] {
-          if (!exchange->closed()) use(*exchange, std::move(*prompt));
-        });
-      });
-}
-
-void start_generation(Front& front, Ask ask, std::unique_ptr<Reply> reply,
-                      std::shared_ptr<HttpExchange> exchange, std::function<void(const Answer&)> on_answer) {
-  std::make_shared<GenerationTask>(front, std::move(ask), std::move(reply), std::move(exchange),
-                                   std::move(on_answer))
-      ->start();
+void start_generation(Front& front, std::string body, std::shared_ptr<HttpExchange> exchange,
+                      AskReader reader) {
+  std::make_shared<GenerationTask>(front, std::move(exchange), std::move(reader))->start(std::move(body));
 }
 
 }  // namespace rafter::serve

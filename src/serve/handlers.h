@@ -5,6 +5,11 @@
 
 namespace rafter::serve::handlers {
 
+// Runs `work` on a helper thread, where the answer is made text too, and sends it. `bytes`: of the request
+// that it reads. Too much waits already: 429.
+void answer_aside(Front& front, Exchange exchange, size_t bytes, std::function<base::Result<Json>()> work,
+                  Json (*error_body)(const ApiError&) = openai_error);
+
 // OpenAI
 void chat_completions(Front& front, RoutedRequest request, Exchange exchange);
 void completions(Front& front, RoutedRequest request, Exchange exchange);

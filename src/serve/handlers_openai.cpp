@@ -35,21 +35,39 @@ base::Result<std::vector<int32_t>> embedding_tokens(
   return tokens;
 }
 
+// What one request for embeddings needs, read and encoded on a helper thread.
+struct PreparedEmbeddings {
+  EmbeddingsAsk ask;
+  std::vector<std::vector<int32_t>> inputs;
+};
+
+base::Result<PreparedEmbeddings> prepare_embeddings(const Front& front, const std::string& text) {
+  RAFTER_ASSIGN(const Json body, parse_body(text));
+  PreparedEmbeddings prepared;
+  RAFTER_ASSIGN(prepared.ask, parse_embeddings(body));
+  RAFTER_TRY(front.check_model(prepared.ask.model));
+  for (const auto& input : prepared.ask.inputs) {
+    RAFTER_ASSIGN(prepared.inputs.emplace_back(),
+                  embedding_tokens(front.text(), prepared.ask.instruction, input));
+  }
+  return prepared;
+}
+
 // The inputs of one request, one after the other: each waits for the one in front of it.
 struct EmbeddingTask : std::enable_shared_from_this<EmbeddingTask> {
-  EmbeddingTask(Front& server, EmbeddingsAsk request, Exchange client)
-      : front(server), ask(std::move(request)), exchange(std::move(client)) {}
+  EmbeddingTask(Front& server, PreparedEmbeddings request, Exchange client)
+      : front(server),
+        ask(std::move(request.ask)),
+        inputs(std::move(request.inputs)),
+        exchange(std::move(client)) {}
 
   void next() {
     if (exchange->closed()) return;
-    if (vectors.size() == ask.inputs.size())
-      return respond_json(*exchange,
-                          embeddings_json(front.options().model_id, vectors, ask.base64, token_count));
-    auto tokens = embedding_tokens(front.text(), ask.instruction, ask.inputs[vectors.size()]);
-    if (!tokens.ok()) return respond_error(*exchange, api_error(tokens.error()));
-    token_count += static_cast<int64_t>(tokens->size());
+    if (vectors.size() == inputs.size()) return respond();
+    std::vector<int32_t> tokens = std::move(inputs[vectors.size()]);
+    token_count += static_cast<int64_t>(tokens.size());
     front.service().embed(
-        std::move(*tokens), [self = shared_from_this()](base::Result<std::vector<float>> vector) {
+        std::move(tokens), [self = shared_from_this()](base::Result<std::vector<float>> vector) {
           if (!vector.ok()) return respond_error(*self->exchange, api_error(vector.error()));
           const auto width = static_cast<int64_t>(vector->size());
           if (self->ask.dimensions && *self->ask.dimensions != width) {
@@ -62,65 +80,87 @@ struct EmbeddingTask : std::enable_shared_from_this<EmbeddingTask> {
         });
   }
 
+  void respond() {
+    answer_aside(front, exchange, /*bytes=*/0, [self = shared_from_this()]() -> base::Result<Json> {
+      return embeddings_json(self->front.options().model_id, self->vectors, self->ask.base64,
+                             self->token_count);
+    });
+  }
+
   Front& front;
   EmbeddingsAsk ask;
+  std::vector<std::vector<int32_t>> inputs;
   Exchange exchange;
   std::vector<std::vector<float>> vectors;
   int64_t token_count = 0;
 };
 
+// The response that a request continues is not there (any more).
+Asked without_previous(const std::string& id) {
+  const ApiError error{404, "no response with the id " + id, "not_found_error", "previous_response_not_found",
+                       "previous_response_id"};
+  Asked asked;
+  asked.at_once = error_response(error, openai_error(error));
+  return asked;
+}
+
+base::Result<Asked> read_responses(ResponseStore& store, const Json& body) {
+  RAFTER_ASSIGN(const std::string previous_id, previous_response_id(body));
+  const auto previous = previous_id.empty() ? nullptr : store.find(previous_id, unix_seconds());
+  if (!previous_id.empty() && previous == nullptr) return without_previous(previous_id);
+  RAFTER_ASSIGN(ResponsesAsk parsed, parse_responses(body, previous.get()));
+  const auto ask = std::make_shared<ResponsesAsk>(std::move(parsed));
+  Asked asked{std::move(ask->ask), responses_reply(ask->echo)};
+  if (ask->store) {
+    Reply* const writer = asked.reply.get();  // lives as long as the answer is written
+    asked.on_answer = [&store, ask, writer](const Answer& answer) {
+      Json response = writer->whole(answer);
+      const std::string id = response["id"];
+      store.put(id, stored_response(*ask, answer, std::move(response)), unix_seconds());
+    };
+  }
+  return asked;
+}
+
+// The conversation of either of OpenAI's protocols.
+base::Result<Ask> read_conversation(const Json& body) {
+  if (body.contains("input")) {
+    RAFTER_ASSIGN(ResponsesAsk parsed, parse_responses(body, nullptr));
+    return std::move(parsed.ask);
+  }
+  RAFTER_ASSIGN(ChatAsk parsed, parse_chat(body));
+  return std::move(parsed.ask);
+}
+
 }  // namespace
 
 void chat_completions(Front& front, RoutedRequest request, Exchange exchange) {
-  const auto body = parse_body(request.http.body);
-  if (!body.ok()) return respond_error(*exchange, api_error(body.error()));
-  auto chat = parse_chat(*body);
-  if (!chat.ok()) return respond_error(*exchange, api_error(chat.error()));
-  start_generation(front, std::move(chat->ask), chat_reply(chat->options), std::move(exchange));
+  const auto read = [](const Json& body) -> base::Result<Asked> {
+    RAFTER_ASSIGN(ChatAsk chat, parse_chat(body));
+    return Asked{std::move(chat.ask), chat_reply(chat.options)};
+  };
+  start_generation(front, std::move(request.http.body), std::move(exchange), {read, openai_error});
 }
 
 void completions(Front& front, RoutedRequest request, Exchange exchange) {
-  const auto body = parse_body(request.http.body);
-  if (!body.ok()) return respond_error(*exchange, api_error(body.error()));
-  auto completion = parse_completion(*body);
-  if (!completion.ok()) return respond_error(*exchange, api_error(completion.error()));
-  start_generation(front, std::move(completion->ask), completion_reply(completion->options),
-                   std::move(exchange));
+  const auto read = [](const Json& body) -> base::Result<Asked> {
+    RAFTER_ASSIGN(CompletionAsk completion, parse_completion(body));
+    return Asked{std::move(completion.ask), completion_reply(completion.options)};
+  };
+  start_generation(front, std::move(request.http.body), std::move(exchange), {read, openai_error});
 }
 
 void responses(Front& front, RoutedRequest request, Exchange exchange) {
-  const auto body = parse_body(request.http.body);
-  if (!body.ok()) return respond_error(*exchange, api_error(body.error()));
-  const auto previous_id = previous_response_id(*body);
-  if (!previous_id.ok()) return respond_error(*exchange, api_error(previous_id.error()));
-  const StoredResponse* previous = nullptr;
-  if (!previous_id->empty()) {
-    previous = front.responses().find(*previous_id, unix_seconds());
-    if (previous == nullptr)
-      return respond_error(*exchange, {404, "no response with the id " + *previous_id, "not_found_error",
-                                       "previous_response_not_found", "previous_response_id"});
-  }
-  auto parsed = parse_responses(*body, previous);
-  if (!parsed.ok()) return respond_error(*exchange, api_error(parsed.error()));
-  const auto ask = std::make_shared<ResponsesAsk>(std::move(*parsed));
-  auto reply = responses_reply(ask->echo);
-  Reply* const writer = reply.get();  // lives as long as the answer is written
-  std::function<void(const Answer&)> keep;
-  if (ask->store) {
-    keep = [&front, ask, writer](const Answer& answer) {
-      Json response = writer->whole(answer);
-      const std::string id = response["id"];
-      front.responses().put(id, stored_response(*ask, answer, std::move(response)), unix_seconds());
-    };
-  }
-  start_generation(front, std::move(ask->ask), std::move(reply), std::move(exchange), std::move(keep));
+  const auto read = [&store = front.responses()](const Json& body) { return read_responses(store, body); };
+  start_generation(front, std::move(request.http.body), std::move(exchange), {read, openai_error});
 }
 
 void get_response(Front& front, RoutedRequest request, Exchange exchange) {
-  const StoredResponse* found = front.responses().find(request.rest, unix_seconds());
+  const auto found = front.responses().find(request.rest, unix_seconds());
   if (found == nullptr)
     return respond_error(*exchange, {404, "no such response", "not_found_error", "not_found", "id"});
-  respond_json(*exchange, found->response);
+  answer_aside(front, std::move(exchange), /*bytes=*/0,
+               [found]() -> base::Result<Json> { return found->response; });
 }
 
 void delete_response(Front& front, RoutedRequest request, Exchange exchange) {
@@ -130,33 +170,29 @@ void delete_response(Front& front, RoutedRequest request, Exchange exchange) {
 }
 
 void embeddings(Front& front, RoutedRequest request, Exchange exchange) {
-  const auto body = parse_body(request.http.body);
-  if (!body.ok()) return respond_error(*exchange, api_error(body.error()));
-  auto ask = parse_embeddings(*body);
-  if (!ask.ok()) return respond_error(*exchange, api_error(ask.error()));
-  if (const base::Status known = front.check_model(ask->model); !known.ok())
-    return respond_error(*exchange, api_error(known.error()));
-  std::make_shared<EmbeddingTask>(front, std::move(*ask), std::move(exchange))->next();
+  const size_t bytes = request.http.body.size();
+  const bool taken = front.loop().run_aside(
+      [&front, exchange, body = std::move(request.http.body)] {
+        auto prepared = std::make_shared<base::Result<PreparedEmbeddings>>(prepare_embeddings(front, body));
+        front.loop().post([&front, exchange, prepared] {
+          if (!prepared->ok()) return respond_error(*exchange, api_error(prepared->error()));
+          std::make_shared<EmbeddingTask>(front, std::move(**prepared), exchange)->next();
+        });
+      },
+      bytes);
+  if (!taken) respond_error(*exchange, api_error(too_many_to_read()));
 }
 
 // Answers while the model is busy, or not there.
 void count_chat_tokens(Front& front, RoutedRequest request, Exchange exchange) {
-  const auto body = parse_body(request.http.body);
-  if (!body.ok()) return respond_error(*exchange, api_error(body.error()));
-  base::Result<Ask> ask = base::Error{};
-  if (body->contains("input")) {
-    auto parsed = parse_responses(*body, nullptr);
-    ask = parsed.ok() ? base::Result<Ask>(std::move(parsed->ask)) : parsed.error();
-  } else {
-    auto parsed = parse_chat(*body);
-    ask = parsed.ok() ? base::Result<Ask>(std::move(parsed->ask)) : parsed.error();
-  }
-  if (!ask.ok()) return respond_error(*exchange, api_error(ask.error()));
-  build_prompt_aside(
-      front, std::move(*ask), std::move(exchange), [](HttpExchange& asker, base::Result<BuiltPrompt> prompt) {
-        if (!prompt.ok()) return respond_error(asker, api_error(prompt.error()));
-        respond_json(asker, {{"object", "response.input_tokens"}, {"input_tokens", prompt->tokens.size()}});
-      });
+  const size_t bytes = request.http.body.size();
+  answer_aside(front, std::move(exchange), bytes,
+               [&front, text = std::move(request.http.body)]() -> base::Result<Json> {
+                 RAFTER_ASSIGN(const Json body, parse_body(text));
+                 RAFTER_ASSIGN(const Ask ask, read_conversation(body));
+                 RAFTER_ASSIGN(const BuiltPrompt prompt, build_prompt(front, ask));
+                 return Json{{"object", "response.input_tokens"}, {"input_tokens", prompt.tokens.size()}};
+               });
 }
 
 void models(Front& front, RoutedRequest, Exchange exchange) {

@@ -10,13 +10,13 @@
 namespace rafter::serve::handlers {
 namespace {
 
-void ask_model(Front& front, const RoutedRequest& request, Exchange exchange,
+void ask_model(Front& front, RoutedRequest request, Exchange exchange,
                base::Result<Ask> (*parse)(const Json&)) {
-  const auto body = parse_body(request.http.body);
-  if (!body.ok()) return respond_error(*exchange, api_error(body.error()));
-  auto ask = parse(*body);
-  if (!ask.ok()) return respond_error(*exchange, api_error(ask.error()));
-  start_generation(front, std::move(*ask), llama_reply(), std::move(exchange));
+  const auto read = [parse](const Json& body) -> base::Result<Asked> {
+    RAFTER_ASSIGN(Ask ask, parse(body));
+    return Asked{std::move(ask), llama_reply()};
+  };
+  start_generation(front, std::move(request.http.body), std::move(exchange), {read, openai_error});
 }
 
 struct TokenizeAsk {
@@ -81,31 +81,19 @@ base::Result<Json> detokenize_json(const Front& front, const std::string& text) 
   return Json{{"content", front.text().tokenizer().decode(ids, /*skip_special=*/false)}};
 }
 
-void respond_result(HttpExchange& exchange, const base::Result<Json>& result) {
-  if (!result.ok()) return respond_error(exchange, api_error(result.error()));
-  respond_json(exchange, *result);
-}
-
-// On a helper thread: texts may be long.
-void answer_aside(Front& front, Exchange exchange, std::function<base::Result<Json>()> work) {
-  front.loop().run_aside([&front, exchange = std::move(exchange), work = std::move(work)]() mutable {
-    auto result = std::make_shared<base::Result<Json>>(work());
-    front.loop().post([exchange = std::move(exchange), result] { respond_result(*exchange, *result); });
-  });
-}
-
 }  // namespace
 
 void llama_completion(Front& front, RoutedRequest request, Exchange exchange) {
-  ask_model(front, request, std::move(exchange), parse_llama_completion);
+  ask_model(front, std::move(request), std::move(exchange), parse_llama_completion);
 }
 
 void llama_infill(Front& front, RoutedRequest request, Exchange exchange) {
-  ask_model(front, request, std::move(exchange), parse_llama_infill);
+  ask_model(front, std::move(request), std::move(exchange), parse_llama_infill);
 }
 
 void tokenize(Front& front, RoutedRequest request, Exchange exchange) {
-  answer_aside(front, std::move(exchange),
+  const size_t bytes = request.http.body.size();
+  answer_aside(front, std::move(exchange), bytes,
                [&front, body = std::move(request.http.body)]() -> base::Result<Json> {
                  RAFTER_ASSIGN(const TokenizeAsk ask, parse_tokenize(body));
                  return tokenize_json(front, ask);
@@ -113,7 +101,8 @@ void tokenize(Front& front, RoutedRequest request, Exchange exchange) {
 }
 
 void detokenize(Front& front, RoutedRequest request, Exchange exchange) {
-  answer_aside(front, std::move(exchange),
+  const size_t bytes = request.http.body.size();
+  answer_aside(front, std::move(exchange), bytes,
                [&front, body = std::move(request.http.body)] { return detokenize_json(front, body); });
 }
 
@@ -157,7 +146,7 @@ void fit(Front& front, RoutedRequest request, Exchange exchange) {
     return respond_error(
         *exchange, api_error(base::Error{base::ErrorCode::unsupported, "is not offered here", "/fit", ""}));
   }
-  answer_aside(front, std::move(exchange), [&front, context]() -> base::Result<Json> {
+  answer_aside(front, std::move(exchange), /*bytes=*/0, [&front, context]() -> base::Result<Json> {
     RAFTER_ASSIGN(const std::string text, front.options().fit(context));
     return parse_body(text);
   });

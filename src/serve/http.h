@@ -56,7 +56,7 @@ class HttpExchange {
   virtual void on_closed(std::function<void()> work) = 0;
 };
 
-using HttpHandler = std::function<void(const HttpRequest&, std::shared_ptr<HttpExchange>)>;
+using HttpHandler = std::function<void(HttpRequest, std::shared_ptr<HttpExchange>)>;
 
 // The path and the query of a request's target; nothing if its percent-encoding is malformed.
 std::optional<std::pair<std::string, std::string>> split_target(std::string_view target);

@@ -256,7 +256,7 @@ asio::awaitable<bool> HttpConnection::answer(Parser& parser) {
   out->wake = [this] { wake_.cancel(); };
   stream_.expires_never();
   watch_client();
-  server_->handler(*request, std::make_shared<Exchange>(out));
+  server_->handler(std::move(*request), std::make_shared<Exchange>(out));
   request.reset();
   while (out->stage == Outgoing::Stage::waiting && !out->client_gone) co_await wait_for_wake();
   if (out->client_gone || out->stage == Outgoing::Stage::aborted) co_return false;

@@ -66,7 +66,7 @@ bool is_json_type(std::string_view content_type) {
 
 }  // namespace
 
-void Router::handle(const HttpRequest& request, Exchange exchange) {
+void Router::handle(HttpRequest request, Exchange exchange) {
   ++front_.counts().requests;
   const std::string_view origin = request.header("origin"), host = request.header("host");
   const ErrorShape shape = shape_of(request.path);
@@ -122,7 +122,8 @@ void Router::handle(const HttpRequest& request, Exchange exchange) {
   // Other upgrades are offers, which may be left unanswered.
   if (request.header("upgrade").find("websocket") != std::string_view::npos)
     return refuse({426, "this route is no websocket", "invalid_request_error", "upgrade_not_supported"});
-  found->handle(front_, {request, request.path.substr(stem_of(*found).size())}, std::move(exchange));
+  std::string rest = request.path.substr(stem_of(*found).size());
+  found->handle(front_, {std::move(request), std::move(rest)}, std::move(exchange));
 }
 
 }  // namespace rafter::serve

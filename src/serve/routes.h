@@ -36,7 +36,7 @@ class Router {
  public:
   Router(Front& front, AccessOptions access) : front_(front), access_(std::move(access)) {}
 
-  void handle(const HttpRequest& request, Exchange exchange);
+  void handle(HttpRequest request, Exchange exchange);
 
  private:
   Front& front_;

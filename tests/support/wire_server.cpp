@@ -13,7 +13,7 @@
 
 namespace rafter::testing {
 
-WireServer::WireServer(WireOptions options) {
+WireServer::WireServer(WireOptions options) : loop_(options.helpers) {
   const std::string path = write_synth_model(options.shape, "mlx4", folder_.path());
   if (!options.chat_template.empty()) folder_.write("chat_template.jinja", options.chat_template);
   const auto checkpoint = format::Checkpoint::open(path).value();
@@ -126,6 +126,11 @@ bool WireClient::closed_by_server() {
   if (::poll(&state, 1, patience_) <= 0) return false;
   char byte;
   return ::recv(socket_, &byte, 1, MSG_PEEK) <= 0;
+}
+
+bool WireClient::has_more() const {
+  pollfd state{socket_, POLLIN, 0};
+  return !buffer_.empty() || ::poll(&state, 1, 0) > 0;
 }
 
 WireReply WireClient::read_reply(bool head) {

@@ -20,6 +20,7 @@ struct WireOptions {
   std::string chat_template;          // another template's source; empty: the shape's
   serve::AccessOptions access;
   serve::HttpLimits limits;
+  serve::HelperLimits helpers;
   serve::FrontOptions front;
 };
 
@@ -39,6 +40,8 @@ class WireServer {
   std::vector<serve::CompletionRequest> requests();
   int64_t live();
   size_t connections();
+  // Gives the helper threads work beside the server's own.
+  bool run_aside(std::function<void()> work, size_t bytes) { return loop_.run_aside(std::move(work), bytes); }
   void drain(std::function<void()> done, std::chrono::milliseconds patience = std::chrono::seconds(5));
   // Waits until no request is live; false after five seconds.
   bool idle();
@@ -75,6 +78,8 @@ class WireClient {
   // Bytes as they come, until `text` was seen or the connection ended or the patience did.
   std::string read_until(const std::string& text);
   bool closed_by_server();
+  // Whether bytes are there that were not read.
+  bool has_more() const;
   void close();
 
  private:

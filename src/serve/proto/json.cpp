@@ -6,6 +6,7 @@
 namespace rafter::serve {
 namespace {
 
+constexpr size_t kMostValues = 4'000'000;
 constexpr int kMostNesting = 128;  // what walks a value recursively, a schema or a template, can rely on it
 
 bool is_nested_too_deep(std::string_view text) {
@@ -32,6 +33,7 @@ bool is_nested_too_deep(std::string_view text) {
 class Builder : public nlohmann::json_sax<Json> {
  public:
   Json take() { return std::move(root_); }
+  bool is_too_large() const { return values_ > kMostValues; }
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -59,6 +61,7 @@ class Builder : public nlohmann::json_sax<Json> {
   };
 
   bool add(Json value) {
+    if (++values_ > kMostValues) return false;
     if (open_.empty()) {
       root_ = std::move(value);
       return true;
@@ -92,6 +95,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   Json root_;
   std::vector<Open> open_;
+  size_t values_ = 0;
 };
 
 }  // namespace
@@ -101,8 +105,12 @@ base::Result<Json> parse_json(std::string_view text) {
     return base::Error{base::ErrorCode::invalid_argument, "JSON is nested too deep", "",
                        "at most 128 levels"};
   Builder builder;
-  if (!Json::sax_parse(text.begin(), text.end(), &builder))
-    return base::Error{base::ErrorCode::invalid_argument, "invalid JSON", "", ""};
+  const bool is_json = Json::sax_parse(text.begin(), text.end(), &builder);
+  if (builder.is_too_large()) {
+    return base::Error{base::ErrorCode::invalid_argument, "JSON has too many values", "",
+                       fmt::format("at most {}", kMostValues)};
+  }
+  if (!is_json) return base::Error{base::ErrorCode::invalid_argument, "invalid JSON", "", ""};
   return builder.take();
 }
 

@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;  // keeps the order of keys: templates and 
 // A request's body: an object. Error (invalid_argument): "invalid JSON body".
 base::Result<Json> parse_body(std::string_view text);
 
-// Any JSON text, nested at most 128 deep.
+// Any JSON text, nested at most 128 deep, of at most four million values: each takes some fifty bytes.
 base::Result<Json> parse_json(std::string_view text);
 
 // On one line. Malformed UTF-8 inside strings becomes U+FFFD.

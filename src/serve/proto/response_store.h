@@ -1,10 +1,12 @@
 // Answers of /v1/responses that later requests may refer to: in memory, for an hour, the least recently used
-// given up first.
+// given up first. Safe on any thread.
 #pragma once
 
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 
 #include "serve/proto/json.h"
@@ -25,24 +27,27 @@ class ResponseStore {
   // `now`: seconds, of any clock. What is larger than the store is not kept.
   void put(const std::string& id, StoredResponse response, int64_t now);
   // Null if it is not there any more.
-  const StoredResponse* find(const std::string& id, int64_t now);
+  std::shared_ptr<const StoredResponse> find(const std::string& id, int64_t now);
   bool erase(const std::string& id);
 
-  size_t size() const { return entries_.size(); }
-  size_t bytes() const { return bytes_; }
+  size_t size() const;
+  size_t bytes() const;
   size_t most_bytes() const { return most_bytes_; }
   int64_t seconds() const { return seconds_; }
 
  private:
   struct Entry {
-    StoredResponse response;
+    std::shared_ptr<const StoredResponse> response;
     size_t bytes = 0;
     int64_t expires = 0;
     std::list<std::string>::iterator place;
   };
 
-  size_t most_bytes_;
-  int64_t seconds_;
+  bool erase_locked(const std::string& id);
+
+  const size_t most_bytes_;
+  const int64_t seconds_;
+  mutable std::mutex mutex_;
   size_t bytes_ = 0;
   std::map<std::string, Entry> entries_;
   std::list<std::string> order_;  // the least recently used first
