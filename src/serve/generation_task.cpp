@@ -32,8 +32,8 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
     const size_t bytes = body.size();
     // The task changes threads with its last owner: it must end on the loop.
     const bool taken = front_.loop().run_aside(
-        [self = shared_from_this(), body = std::move(body)]() mutable {
-          prepare(std::move(self), std::move(body));
+        [self = shared_from_this(), body = std::move(body), context = front_.context()]() mutable {
+          prepare(std::move(self), std::move(body), context);
         },
         bytes);
     if (!taken) refuse(too_many_to_read());
@@ -41,9 +41,9 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
 
  private:
   // On a helper thread.
-  static void prepare(std::shared_ptr<GenerationTask> self, std::string body) {
-    auto prepared = std::make_shared<base::Result<PreparedRequest>>(
-        prepare_request(self->front_, self->reader_, std::move(body), [&] { return self->is_gone_.load(); }));
+  static void prepare(std::shared_ptr<GenerationTask> self, std::string body, int64_t context) {
+    auto prepared = std::make_shared<base::Result<PreparedRequest>>(prepare_request(
+        self->front_, self->reader_, std::move(body), context, [&] { return self->is_gone_.load(); }));
     EventLoop& loop = self->front_.loop();
     loop.post([self = std::move(self), prepared] { self->submit(std::move(*prepared)); });
   }
@@ -55,7 +55,6 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
     CompletionRequest& request = prepared->request;
     if (const base::Status valid = decode::validate(request.sampling, vocabulary()); !valid.ok())
       return refuse(valid.error());
-    if (const base::Status fits = check_length(request); !fits.ok()) return refuse(fits.error());
     collector_ = std::move(prepared->collector);
     reply_ = std::move(prepared->reply);
     on_answer_ = std::move(prepared->on_answer);
@@ -75,16 +74,6 @@ class GenerationTask : public std::enable_shared_from_this<GenerationTask> {
     const auto& facts = front_.service().facts();
     return facts && facts->vocabulary_size > 0 ? facts->vocabulary_size
                                                : front_.text().tokenizer().vocab_size();
-  }
-
-  // The service refuses what does not fit, with the numbers; megabytes of tokens are not sent to be told so.
-  base::Status check_length(const CompletionRequest& request) const {
-    const auto tokens = static_cast<int64_t>(request.prompt.size());
-    const int64_t context = front_.context();
-    if (context == 0 || tokens <= context) return {};
-    return base::Error{base::ErrorCode::out_of_memory,
-                       fmt::format("{} prompt tokens, the context limit is {}", tokens, context), "context",
-                       "shorten the prompt or raise the context limit"};
   }
 
   void on_progress(const CompletionProgress& progress) {

@@ -15,7 +15,8 @@ void answer_aside(Front& front, Exchange exchange, size_t bytes, std::function<b
         work = nullptr;
         auto response = std::make_shared<HttpResponse>(result.ok() ? HttpResponse{200, to_text(*result)}
                                                                    : refused(result.error()));
-        front.loop().post([exchange = std::move(exchange), response] { exchange->respond(std::move(*response)); });
+        front.loop().post(
+            [exchange = std::move(exchange), response] { exchange->respond(std::move(*response)); });
       },
       bytes);
   if (!taken) exchange->respond(refused(too_many_to_read()));

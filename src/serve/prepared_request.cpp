@@ -13,6 +13,13 @@ void override_with(Out& out, const std::optional<In>& server, const std::optiona
 
 base::Error gone() { return {base::ErrorCode::interrupted, "the client has left", "", ""}; }
 
+base::Status check_length(int64_t tokens, int64_t context) {
+  if (context == 0 || tokens <= context) return {};
+  return base::Error{base::ErrorCode::out_of_memory,
+                     fmt::format("{} prompt tokens, the context limit is {}", tokens, context), "context",
+                     "shorten the prompt or raise the context limit"};
+}
+
 base::Result<AnswerPlan> plan_of(const Front& front, const Ask& ask, const BuiltPrompt& prompt) {
   AnswerPlan plan;
   plan.stop = ask.stop;
@@ -90,7 +97,7 @@ base::Result<BuiltPrompt> build_prompt(const Front& front, const Ask& ask) {
 }
 
 base::Result<PreparedRequest> prepare_request(const Front& front, const AskReader& reader, std::string body,
-                                              const std::function<bool()>& is_gone) {
+                                              int64_t context, const std::function<bool()>& is_gone) {
   if (is_gone()) return gone();
   PreparedRequest prepared;
   Asked asked;
@@ -104,6 +111,7 @@ base::Result<PreparedRequest> prepare_request(const Front& front, const AskReade
   RAFTER_TRY(front.check_model(asked.ask.model));
   if (is_gone()) return gone();
   RAFTER_ASSIGN(BuiltPrompt prompt, build_prompt(front, asked.ask));
+  RAFTER_TRY(check_length(static_cast<int64_t>(prompt.tokens.size()), context));
   RAFTER_TRY(complete(front, asked.ask, std::move(prompt), prepared));
   prepared.reply = std::move(asked.reply);
   prepared.on_answer = std::move(asked.on_answer);

@@ -37,10 +37,12 @@ struct PreparedRequest {
   std::optional<HttpResponse> at_once;  // then the rest is empty
 };
 
-// Safe on any thread. `is_gone` is asked between the stages: the rest of the work is for nobody then (an error
-// that nobody sees). Errors: what the reader, the prompt and the format refuse.
+// Safe on any thread. `context`: usable positions, 0 if they are not known: a longer prompt goes no further,
+// as megabytes of tokens would for the service to refuse them. `is_gone` is asked between the stages: the
+// rest of the work is for nobody then (an error that nobody sees). Errors: what the reader, the prompt and
+// the format refuse.
 base::Result<PreparedRequest> prepare_request(const Front& front, const AskReader& reader, std::string body,
-                                              const std::function<bool()>& is_gone);
+                                              int64_t context, const std::function<bool()>& is_gone);
 
 // The prompt alone. Safe on any thread.
 base::Result<BuiltPrompt> build_prompt(const Front& front, const Ask& ask);

@@ -49,7 +49,8 @@ TEST(HelperPool, SmallWorkPassesLargeWork) {
 }
 
 TEST(HelperPool, MoreThanTheLimitsIsRefused) {
-  for (const HelperLimits limits : {HelperLimits{.jobs = 3, .bytes = 1000}, HelperLimits{.jobs = 100, .bytes = 30}}) {
+  for (const HelperLimits limits :
+       {HelperLimits{.jobs = 3, .bytes = 1000}, HelperLimits{.jobs = 100, .bytes = 30}}) {
     Gate gate;
     HelperPool pool(limits);
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(pool.post(gate.work(), 10));

@@ -46,37 +46,40 @@ std::string many_values(size_t bytes) {
   return body + "0]}";
 }
 std::string long_text(size_t bytes) {
-  return R"({"messages":[{"role":"user","content":5},{"role":"user","content":")" + std::string(bytes, 'x') + "\"}]}";
+  return R"({"messages":[{"role":"user","content":5},{"role":"user","content":")" + std::string(bytes, 'x') +
+         "\"}]}";
 }
 std::string many_tools(size_t bytes) {
-  std::string body = R"({"messages":[{"role":"user","content":"Hi"}],"tools":[)";
+  std::string body = R"({"messages":[{"role":5,"content":"Hi"}],"tools":[)";
   for (int i = 0; body.size() < bytes; ++i)
-    body += fmt::format(R"({{"type":"function","function":{{"name":"f{}","parameters":{{"type":"object"}}}}}},)", i);
+    body += fmt::format(
+        R"({{"type":"function","function":{{"name":"f{}","parameters":{{"type":"object"}}}}}},)", i);
   body.back() = ']';
   return body + "}";
 }
 
 TEST(Responsive, HealthAnswersWhileLargeBodiesAreRead) {
   constexpr size_t kBytes = 30 << 20;
+  using Clock = std::chrono::steady_clock;
   WireServer server;
-  for (const std::string& body : {many_values(kBytes), long_text(kBytes), many_tools(kBytes / 4)}) {
+  // Other programs take their share of the machine's time, but not for long.
+  Clock::duration silent{0}, total{0};
+  for (const std::string& body : {many_values(kBytes), long_text(kBytes), many_tools(kBytes)}) {
     WireClient large(server.port(), std::chrono::seconds(120)), watcher(server.port());
     large.send(request_text("POST", "/v1/chat/completions", body));
-    auto worst = milliseconds(0);
-    int answers = 0;
+    const auto begin = Clock::now();
     while (!large.has_more()) {
-      const auto begin = std::chrono::steady_clock::now();
+      const auto asked = Clock::now();
       watcher.send(request_text("GET", "/health"));
       ASSERT_EQ(watcher.read_reply().status, 200);
-      worst = std::max(worst, std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin));
-      ++answers;
+      if (const auto waited = Clock::now() - asked; waited > milliseconds(50)) silent += waited;
     }
-    EXPECT_GE(answers, 2) << body.substr(0, 60);
-    EXPECT_LT(worst, milliseconds(300)) << body.substr(0, 60);  // a fifth of it on an idle machine
+    total += Clock::now() - begin;
     const WireReply reply = large.read_reply();
     EXPECT_TRUE(reply.complete);
-    EXPECT_LT(reply.status, 500) << reply.body.substr(0, 200);
+    EXPECT_EQ(reply.status, 400) << reply.body.substr(0, 200);
   }
+  EXPECT_LT(silent, total / 3) << "health was late for most of the time";
 }
 
 TEST(Responsive, AShortRequestPassesALongOne) {
@@ -91,8 +94,9 @@ TEST(Responsive, MoreThanIsReadAtOnceIsToldSoInEachShape) {
   options.helpers.jobs = 1;
   WireServer server(options);
   const Holder holder(server, kLarge);
-  for (const char* path : {"/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens",
-                           "/v1/embeddings", "/api/chat", "/completion", "/tokenize"}) {
+  for (const char* path :
+       {"/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens",
+        "/v1/embeddings", "/api/chat", "/completion", "/tokenize"}) {
     const WireReply reply = request(server.port(), "POST", path, kChat);
     EXPECT_EQ(reply.status, 429) << path;
     EXPECT_TRUE(reply.headers.contains("retry-after")) << path;
