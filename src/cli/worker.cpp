@@ -12,6 +12,7 @@
 #include "decode/json_constraint.h"
 #include "device/gpu.h"
 #include "engine/memory_budget.h"
+#include "engine/progress.h"
 #include "lab/embedding.h"
 #include "model/model.h"
 #include "serve/worker_loop.h"
@@ -130,6 +131,8 @@ base::Result<serve::WorkerModel> open_model(const WorkerFlags& flags) {
       .cache_bytes_limit = engine.cache_bytes_limit(),
       .batch = static_cast<int32_t>(std::min<int64_t>(flags.batch, engine.options().max_sequences))};
   model.cache_bytes = [&engine] { return engine.cache_bytes_in_use(); };
+  model.work_done = engine::ops_done;
+  model.check_files = [checkpoint] { return checkpoint->check_not_truncated(); };
   model.owner = owned;
   if (embeds) {
     model.embed = [&engine](const std::vector<int32_t>& tokens) -> base::Result<std::vector<float>> {

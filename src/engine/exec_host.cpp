@@ -1,9 +1,11 @@
 #include "engine/exec_host.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "base/check.h"
+#include "engine/progress.h"
 #include "plan/fuse.h"
 #include "plan/place.h"
 
@@ -21,6 +23,8 @@ class HostExecutor::TeamWorker final : public Worker {
 };
 
 namespace {
+
+constinit std::atomic<uint64_t> count_of_ops{0};
 
 size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -243,6 +247,8 @@ base::Status HostExecutor::ensure_scratch(size_t per_worker, size_t shared) {
   return {};
 }
 
+uint64_t ops_done() { return count_of_ops.load(std::memory_order_relaxed); }
+
 base::Status HostExecutor::run_blocking(Bound& bound) {
   for (Worker::Cursor& cursor : bound.cursors_) cursor.next.store(0, std::memory_order_relaxed);
   team_.run_blocking([&](int index) {
@@ -252,6 +258,7 @@ base::Status HostExecutor::run_blocking(Bound& bound) {
       if (step.barrier_before) worker.barrier();
       worker.set_cursors(&bound.cursors_[i * Worker::kPhases]);
       step.run(step, worker);
+      if (index == 0) count_of_ops.fetch_add(1, std::memory_order_relaxed);
     }
   });
   return {};

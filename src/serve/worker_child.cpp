@@ -81,17 +81,22 @@ void WorkerChild::kill() {
   if (pid_ > 0) ::kill(pid_, SIGKILL);
 }
 
-std::string WorkerChild::reap_blocking() {
+std::optional<std::string> WorkerChild::reap() {
   if (pid_ <= 0) return "has ended";
   int status = 0;
-  constexpr int kTries = 20;
-  for (int i = 0; ::waitpid(pid_, &status, WNOHANG) == 0; ++i) {
-    if (i == kTries) kill();
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  if (::waitpid(pid_, &status, WNOHANG) == 0) return std::nullopt;
   pid_ = -1;
   if (WIFSIGNALED(status)) return fmt::format("was killed by signal {}", WTERMSIG(status));
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
+}
+
+std::string WorkerChild::reap_blocking() {
+  constexpr int kTries = 20;
+  for (int i = 0;; ++i) {
+    if (const auto how = reap()) return *how;
+    if (i == kTries) kill();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 }  // namespace rafter::serve

@@ -1,6 +1,7 @@
 // The worker as a child process: started with one end of a socket, watched, ended.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ class WorkerChild {
   pid_t pid() const { return pid_; }
 
   void kill();
-  // After the socket broke: waits until it has ended (for a moment; then ends it) and says how: "was killed
-  // by signal 9". Blocks for at most some 100 ms.
+  // How it has ended: "was killed by signal 9". Nothing while it has not.
+  std::optional<std::string> reap();
+  // The same, waiting for it; after a moment it is ended. The end of a process that holds a large model takes
+  // its time.
   std::string reap_blocking();
 
  private:

@@ -83,18 +83,25 @@ void WorkerLink::read_loop() {
     if (ends[0].revents == 0) continue;
     const ssize_t count = ::recv(socket_, buffer.data(), buffer.size(), 0);
     if (count < 0 && errno == EINTR) continue;
-    const std::lock_guard lock(mutex_);
-    if (count <= 0 && closing_) return;
-    if (count <= 0) leave();
+    if (count <= 0) return closed();
     frames.push({buffer.data(), static_cast<size_t>(count)});
+    std::vector<nlohmann::json> messages;  // reading a long prompt takes a while: the engine is not held up
     for (;;) {
       auto frame = frames.next();
       if (!frame.ok()) leave();
       if (!frame->has_value()) break;
-      inbox_.push_back(std::move(**frame));
+      messages.push_back(std::move(**frame));
     }
+    const std::lock_guard lock(mutex_);
+    for (nlohmann::json& message : messages) inbox_.push_back(std::move(message));
     received_.notify_all();
   }
+}
+
+// By ourselves, or the front process is gone.
+void WorkerLink::closed() {
+  const std::lock_guard lock(mutex_);
+  if (!closing_) leave();
 }
 
 void WorkerLink::write_loop() {

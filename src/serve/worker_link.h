@@ -32,6 +32,7 @@ class WorkerLink {
 
  private:
   void read_loop();
+  void closed();
   void write_loop();
   bool write_all(const std::string& bytes) const;
 

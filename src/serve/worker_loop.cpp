@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "serve/worker_link.h"
@@ -19,9 +20,21 @@ int64_t resident_bytes() {
   return resident * ::sysconf(_SC_PAGESIZE);
 }
 
+// Pages that were waited for: a model that comes from a slow disk makes progress, too.
+uint64_t pages_read() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_majflt);
+}
+
 // What the writing thread reports while the engine's thread works.
 class Progress {
  public:
+  void watch(const WorkerModel& model) {
+    const std::lock_guard lock(mutex_);
+    work_done_ = model.work_done;
+    check_files_ = model.check_files;
+  }
   void set(const ServiceStats& stats) {
     const std::lock_guard lock(mutex_);
     stats_ = stats;
@@ -29,18 +42,24 @@ class Progress {
   }
   uint64_t steps() {
     const std::lock_guard lock(mutex_);
-    return steps_;
+    return steps_so_far();
   }
   json report() {
     const std::lock_guard lock(mutex_);
+    if (const base::Status intact = check_files_ ? check_files_() : base::Status(); !intact.ok())
+      return {{"type", "broken"}, {"error", json_of_error(intact.error())}};
     stats_.resident_bytes = resident_bytes();
-    return {{"type", "stats"}, {"steps", steps_}, {"stats", json_of_stats(stats_)}};
+    return {{"type", "stats"}, {"steps", steps_so_far()}, {"stats", json_of_stats(stats_)}};
   }
 
  private:
+  uint64_t steps_so_far() const { return steps_ + pages_read() + (work_done_ ? work_done_() : 0); }
+
   std::mutex mutex_;
   ServiceStats stats_;
   uint64_t steps_ = 0;
+  std::function<uint64_t()> work_done_;
+  std::function<base::Status()> check_files_;
 };
 
 class WorkerLoop {
@@ -128,13 +147,15 @@ class WorkerLoop {
                          {"events", std::exchange(events_, json::array())}});
   }
 
-  ServiceStats stats() const {
+  ServiceStats stats() {
     ServiceStats stats;
     if (model_.lane != nullptr) {
       const sched::SchedulerStats& lane = model_.lane->stats();
       stats.active = lane.active;
       stats.queued = lane.queued;
       stats.cached_prefix_tokens = lane.kept_tokens;
+      if (!is_busy()) kept_bytes_ = model_.lane->kept_bytes();
+      stats.kept_bytes = kept_bytes_;
       stats.prompt_tokens = lane.prompt_tokens;
       stats.cached_tokens = lane.cached_tokens;
       stats.generated_tokens = lane.generated_tokens;
@@ -150,6 +171,7 @@ class WorkerLoop {
   WorkerModel model_;
   std::map<uint64_t, uint64_t> lane_ids_;  // by the front process's
   json events_ = json::array();            // since the last frame
+  int64_t kept_bytes_ = 0;
 };
 
 }  // namespace
@@ -184,6 +206,7 @@ base::Status run_worker_blocking(int socket, const OpenModel& open) {
     link.send_blocking({{"type", "failed"}, {"error", json_of_error(model.error())}});
     return model.error();
   }
+  progress.watch(*model);
   link.send_blocking({{"type", "ready"}, {"facts", json_of_facts(model->facts)}});
   WorkerLoop(link, progress, std::move(model).value()).run_blocking();
   return {};

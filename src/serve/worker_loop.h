@@ -21,6 +21,10 @@ struct WorkerModel {
   // Of a model that generates; null otherwise.
   std::unique_ptr<sched::Scheduler> lane;
   std::function<int64_t()> cache_bytes;  // in use; may be empty
+  // Both are called on other threads and may be empty. What was computed so far, also within a step, in any
+  // unit; whether the model's files are still what was mapped.
+  std::function<uint64_t()> work_done;
+  std::function<base::Status()> check_files;
   // Of a model that embeds; empty otherwise. Blocks.
   std::function<base::Result<std::vector<float>>(const std::vector<int32_t>& tokens)> embed;
   // The constraint of a JSON schema; empty: such requests are refused (unsupported).

@@ -155,6 +155,7 @@ json json_of_stats(const ServiceStats& s) {
   return {{"active", s.active},
           {"queued", s.queued},
           {"cache_bytes", s.cache_bytes},
+          {"kept_bytes", s.kept_bytes},
           {"cached_prefix_tokens", s.cached_prefix_tokens},
           {"prompt_tokens", s.prompt_tokens},
           {"cached_tokens", s.cached_tokens},
@@ -169,6 +170,7 @@ base::Result<ServiceStats> read_stats(const json& object) {
     object.at("active").get_to(s.active);
     object.at("queued").get_to(s.queued);
     object.at("cache_bytes").get_to(s.cache_bytes);
+    object.at("kept_bytes").get_to(s.kept_bytes);
     object.at("cached_prefix_tokens").get_to(s.cached_prefix_tokens);
     object.at("prompt_tokens").get_to(s.prompt_tokens);
     object.at("cached_tokens").get_to(s.cached_tokens);

@@ -1,12 +1,13 @@
 // What the front process and its worker say to each other, as JSON objects with a "type":
 //
 //   to the worker     submit {id, request} · cancel {id} · embed {id, tokens}
-//   from the worker   ready {facts} · failed {error} · stats {steps, stats} · events {steps, events}, where
-//   an
-//                     event is progress, token, finish, embedding or refused, each with its request's id
+//   from the worker   ready {facts} · failed {error} · broken {error} · stats {steps, stats} · events {steps,
+//                     events}, where an event is progress, token, finish, embedding or refused, each with its
+//                     request's id
 //
-// `steps` counts what the worker got done: while requests are under way and it stands still, the worker is
-// stuck.
+// `steps` counts what the worker got done, also within a step: while requests are under way and it stands
+// still, the worker is stuck. A worker that says `failed` could not open its model; one that says `broken`
+// served it and cannot any more, and another one may be able to.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -22,7 +22,8 @@ using nlohmann::json;
 namespace {
 
 constexpr std::chrono::minutes kDeathWindow{1};
-constexpr std::chrono::milliseconds kWatchPeriod{250};
+using std::chrono::milliseconds;
+constexpr milliseconds kWatchPeriod{250};
 
 base::Error unavailable(std::string what) {
   return {base::ErrorCode::unavailable, std::move(what), "model", "try again in a moment"};
@@ -67,11 +68,12 @@ struct WorkerService::Impl : std::enable_shared_from_this<Impl> {
   using WorkerRef = std::shared_ptr<Worker>;
 
   Impl(asio::io_context& io, WorkerOptions opts)
-      : context(io), options(std::move(opts)), watch(io), restart(io) {}
+      : context(io), options(std::move(opts)), watch(io), restart(io), reap(io) {}
 
   asio::io_context& context;
   WorkerOptions options;
-  asio::steady_timer watch, restart;
+  asio::steady_timer watch, restart, reap;
+  Clock::time_point last_check = Clock::now();
   bool closed = false;  // the service is gone: nothing queued may do anything
   WorkerRef worker;
   ServiceState state = ServiceState::loading;
@@ -165,6 +167,8 @@ struct WorkerService::Impl : std::enable_shared_from_this<Impl> {
       state = ServiceState::ready;
       reason.clear();
       log(fmt::format("the model is ready: {}, {} positions", facts->executor, facts->context_limit));
+    } else if (type == "broken") {
+      end_worker("cannot go on: " + read_error(message.value("error", json::object())).message());
     } else if (type == "failed") {
       give_up(read_error(message.value("error", json::object())).message());
     }
@@ -216,14 +220,31 @@ struct WorkerService::Impl : std::enable_shared_from_this<Impl> {
     lost();
   }
 
+  // From here on there is no worker; its process may take a while to end.
   void lost() {
     const WorkerRef dead = std::exchange(worker, nullptr);
-    const std::string how = dead->child.reap_blocking();
     boost::system::error_code ignored;
     dead->socket.close(ignored);
+    state = ServiceState::restarting;
+    reason = "the worker " + (dead->reason.empty() ? "has ended" : dead->reason);
+    stats.active = stats.queued = stats.cache_bytes = stats.kept_bytes = stats.cached_prefix_tokens = 0;
+    stats.resident_bytes = 0;
+    await_end(dead, Clock::now());
+  }
+
+  void await_end(const WorkerRef& dead, Clock::time_point since) {
+    constexpr milliseconds kPoll{5}, kPatience{100};
+    if (const auto how = dead->child.reap()) return ended(*dead, *how);
+    if (Clock::now() - since > kPatience) dead->child.kill();  // its socket is gone, and it is not
+    reap.expires_after(kPoll);
+    reap.async_wait([self = shared_from_this(), dead, since](const auto& error) {
+      if (!error && !self->closed) self->await_end(dead, since);
+    });
+  }
+
+  void ended(const Worker& dead, const std::string& how) {
     const std::string why =
-        "the worker " + (dead->reason.empty() ? how : fmt::format("{} ({})", dead->reason, how));
-    stats.active = stats.queued = stats.cache_bytes = stats.cached_prefix_tokens = stats.resident_bytes = 0;
+        "the worker " + (dead.reason.empty() ? how : fmt::format("{} ({})", dead.reason, how));
     if (draining) {
       fail_all(unavailable(why));
       return finish_drain();
@@ -234,7 +255,6 @@ struct WorkerService::Impl : std::enable_shared_from_this<Impl> {
     if (static_cast<int>(deaths.size()) >= options.most_deaths) {
       return give_up(fmt::format("{}, and that {} times within a minute", why, deaths.size()));
     }
-    state = ServiceState::restarting;
     reason = why;
     ++stats.restarts;
     log(why + "; starting another");
@@ -255,8 +275,14 @@ struct WorkerService::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void check_worker() {
-    if (worker == nullptr) return;
     const auto now = Clock::now();
+    // Whatever held this process up (a suspended machine, a debugger) is not the worker's fault.
+    const auto late = now - std::exchange(last_check, now) - kWatchPeriod;
+    if (worker == nullptr) return;
+    if (late > kWatchPeriod) {
+      worker->last_heard += late;
+      worker->last_progress += late;
+    }
     if (pending.empty()) worker->last_progress = now;
     if (now - worker->last_heard > options.stuck_after) return end_worker("stopped answering");
     if (now - worker->last_progress > options.stuck_after) end_worker("stopped making progress");
@@ -309,6 +335,7 @@ WorkerService::~WorkerService() {
   impl_->closed = true;
   impl_->watch.cancel();
   impl_->restart.cancel();
+  impl_->reap.cancel();
   impl_->worker.reset();
 }
 

@@ -23,9 +23,9 @@ namespace rafter::serve {
 
 struct WorkerOptions {
   std::vector<std::string> command;  // a program's path and its arguments; see WorkerChild
-  // A worker that says nothing for so long, or gets nothing done while it has work, is replaced. A step takes
-  // seconds at most, but for the first ones of a model that comes from a slow disk.
-  std::chrono::milliseconds stuck_after = std::chrono::seconds(60);
+  // A worker that says nothing for so long, or gets nothing done while it has work, is replaced. It speaks
+  // once a second; every op of a step, and every page that comes from a disk, is something done.
+  std::chrono::milliseconds stuck_after = std::chrono::seconds(15);
   std::chrono::milliseconds first_pause =
       std::chrono::milliseconds(100);           // before a new one; then ten times that
   int most_deaths = 3;                          // within the minute

@@ -30,8 +30,11 @@ auto guarded(const std::string& where, const Body& body) -> decltype(body()) {
     return body();
   } catch (const SQLite::Exception& failure) {
     const bool damaged = failure.getErrorCode() == SQLITE_CORRUPT || failure.getErrorCode() == SQLITE_NOTADB;
-    return base::Error{base::ErrorCode::io, failure.what(), where,
-                       damaged ? "move the file away, then `rafter scan` makes a new one" : ""};
+    const bool locked = failure.getErrorCode() == SQLITE_BUSY || failure.getErrorCode() == SQLITE_LOCKED;
+    const char* const hint = damaged  ? "move the file away, then `rafter scan` makes a new one"
+                             : locked ? "another program holds it: try again when that is done"
+                                      : "";
+    return base::Error{base::ErrorCode::io, failure.what(), where, hint};
   }
 }
 

@@ -29,14 +29,17 @@ struct Answer {
   }
 };
 
+// The shell's command that writes these bytes to the front process.
+inline std::string print_command(const std::string& bytes) {
+  std::string octal;
+  for (const char c : bytes) octal += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+  return "printf '" + octal + "' >&3";
+}
+
 // A command that stands in for a worker: writes these bytes, then these again and again.
 inline std::vector<std::string> pretended_worker(const std::string& once, const std::string& again) {
-  const auto print = [](const std::string& bytes) {
-    std::string octal;
-    for (const char c : bytes) octal += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
-    return "printf '" + octal + "' >&3";
-  };
-  return {"/bin/sh", "-c", print(once) + "; while sleep 0.2; do " + print(again) + " || exit 0; done"};
+  return {"/bin/sh", "-c",
+          print_command(once) + "; while sleep 0.2; do " + print_command(again) + " || exit 0; done"};
 }
 
 class ServedModel {

@@ -222,17 +222,41 @@ TEST_F(Worker, ATruncatedModelIsAnErrorAndNoCrash) {
   ServedModel served(model);
   ASSERT_TRUE(served.run_until_ready());
   EXPECT_FALSE(served.ask(request_of(1, 5, 5)).error);
-  const int pid = served.service().worker_pid();
   for (const auto& file : fs::recursive_directory_iterator(model)) {
     if (file.path().extension() == ".safetensors") fs::resize_file(file.path(), 20000);
   }
-  for (int i = 0; i < 5; ++i) {
-    const decode::GenerationResult result = served.ask(request_of(i, 50, 50));
-    ASSERT_TRUE(result.error) << "answered from zeros";
-    EXPECT_EQ(result.error->code, ErrorCode::io) << result.error->message();
+  const decode::GenerationResult result = served.ask(request_of(1, 50, 50));
+  ASSERT_TRUE(result.error) << "answered from zeros";
+  EXPECT_TRUE(result.error->code == ErrorCode::io || result.error->code == ErrorCode::unavailable)
+      << result.error->message();
+  // Also without a request, it is noticed, and another worker does not open such a file.
+  ASSERT_TRUE(served.run_until_state(ServiceState::failed));
+  EXPECT_EQ(served.service().stats().restarts, 1);
+  EXPECT_NE(served.service().state_reason(), "");
+  ASSERT_FALSE(served.log().empty());
+  EXPECT_NE(served.log()[1].find("cannot go on"), std::string::npos) << served.log()[1];
+  EXPECT_NE(served.log()[1].find(".safetensors"), std::string::npos) << served.log()[1];
+}
+
+// Cut while nobody asks, and there again before another worker opens it: serving goes on.
+TEST_F(Worker, AModelThatComesBackIsServedAgain) {
+  TempFolder folder;
+  const std::string model = write_synth_model("llama3-tiny", "bf16", folder / "model");
+  serve::WorkerOptions options;
+  options.command = {RAFTER_PROGRAM, "worker", model, "--device", "cpu", "--threads", "1"};
+  options.first_pause = std::chrono::seconds(2);
+  ServedModel served(options);
+  ASSERT_TRUE(served.run_until_ready());
+  const decode::GenerationResult before = served.ask(request_of(2, 20, 20));
+  fs::copy(model, folder / "copy", fs::copy_options::recursive);
+  for (const auto& file : fs::recursive_directory_iterator(model)) {
+    if (file.path().extension() == ".safetensors") fs::resize_file(file.path(), 20000);
   }
-  EXPECT_EQ(served.service().worker_pid(), pid);
-  EXPECT_EQ(served.service().state(), ServiceState::ready);
+  ASSERT_TRUE(served.run_until_state(ServiceState::restarting));
+  fs::remove_all(model);
+  fs::rename(folder / "copy", model);
+  ASSERT_TRUE(served.run_until_ready());
+  EXPECT_EQ(served.ask(request_of(2, 20, 20)).tokens, before.tokens);
 }
 
 TEST_F(Worker, AModelThatCannotBeOpenedIsSaidOnce) {
@@ -341,6 +365,39 @@ TEST_F(PretendedWorker, ThatLivesAndGetsNothingDoneIsReplaced) {
   EXPECT_NE(result.error->what.find("stopped making progress"), std::string::npos) << result.error->what;
   ASSERT_TRUE(served.run_until_ready());
   EXPECT_NE(served.service().worker_pid(), pid);
+}
+
+// A step may take long: as long as its ops come along, it is none that is stuck.
+TEST_F(PretendedWorker, WhoseStepTakesLongIsLeftAlone) {
+  serve::WorkerOptions slow = options(ready(), "");
+  std::string script = print_command(ready());
+  for (int step = 1; step < 100; ++step)
+    script += "; sleep 0.2; " + print_command(alive(step)) + " || exit 0";
+  slow.command = {"/bin/sh", "-c", script};
+  ServedModel served(slow);
+  ASSERT_TRUE(served.run_until_ready());
+  Answer answer;
+  served.service().submit(request_of(1, 5, 5), answer.listener());
+  EXPECT_FALSE(served.run_until([&] { return answer.result.has_value(); }, 4))
+      << answer.result->error->message();
+}
+
+TEST_F(PretendedWorker, WhoseSocketIsCutIsEndedAndReplaced) {
+  serve::WorkerOptions cut = options(ready(), "");
+  // It lives on without its socket, and takes no notice of anybody.
+  cut.command = {"/bin/sh", "-c",
+                 print_command(ready()) + "; sleep 0.5; trap '' TERM HUP; exec 3>&-; exec sleep 1000"};
+  ServedModel served(cut);
+  ASSERT_TRUE(served.run_until_ready());
+  const int pid = served.service().worker_pid();
+  Answer answer;
+  served.service().submit(request_of(1, 5, 5), answer.listener());
+  ASSERT_TRUE(served.run_until([&] { return answer.result.has_value(); }, 5));
+  EXPECT_EQ(answer.result->error->code, ErrorCode::unavailable);
+  EXPECT_EQ(::kill(pid, 0), -1) << "nobody ended it";
+  EXPECT_EQ(served.service().state(), ServiceState::restarting);
+  EXPECT_NE(served.service().state_reason().find("signal 9"), std::string::npos)
+      << served.service().state_reason();
 }
 
 TEST_F(PretendedWorker, ThatTalksNonsenseIsGivenUp) {
