@@ -30,6 +30,7 @@ struct ServeFlags {
   uint16_t port = 8080;
   std::vector<std::string> keys, origins;
   bool no_auth = false, json = false;
+  double stuck_after = 15;  // seconds
   std::optional<bool> thinking;
   std::string tool_format = "auto", reasoning_format = "auto";
   serve::SamplingFields sampling;
@@ -46,21 +47,29 @@ base::Result<std::string> read_text(const std::string& path, const char* flag) {
   return text.str();
 }
 
-// Every connection takes a descriptor.
-void raise_descriptor_limit() {
+// Every connection takes a descriptor. What is left for them, when the limit is raised as far as it goes:
+// files, the worker and its replacement need some too.
+size_t connections_of_descriptors() {
+  constexpr rlim_t kOwn = 128;
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return serve::HttpLimits().connections;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t left = limit.rlim_cur > 2 * kOwn ? limit.rlim_cur - kOwn : limit.rlim_cur / 2;
+  return std::min<size_t>(serve::HttpLimits().connections, left);
 }
 
 // The other models that this machine has; a registry that cannot be read is none.
 std::vector<std::string> other_models(const std::string& path) {
   std::vector<std::string> names;
+  const auto cannot = [](const base::Error& error) {
+    fmt::print(stderr, "other models are not listed: {}\n", error.message());
+  };
   const auto registry = store::ModelRegistry::open_default();
-  if (!registry.ok()) return names;
+  if (!registry.ok()) return cannot(registry.error()), names;
   const auto records = registry->list();
-  if (!records.ok()) return names;
+  if (!records.ok()) return cannot(records.error()), names;
   for (const store::ModelRecord& record : *records) {
     if (record.path == path || record.missing || !record.supported) continue;
     names.push_back(record.name);
@@ -112,6 +121,7 @@ base::Result<serve::FrontServerOptions> server_options(const ServeFlags& flags, 
   serve::FrontServerOptions options;
   options.http.host = flags.host;
   options.http.port = flags.port;
+  options.http.limits.connections = connections_of_descriptors();
   options.access = {flags.host, flags.keys, flags.no_auth, flags.origins};
   serve::FrontOptions& front = options.front;
   front.model_id = flags.served_name.empty() ? model.named.name : flags.served_name;
@@ -213,15 +223,16 @@ class Serving {
 };
 
 base::Status run(ServeFlags flags) {
+  RAFTER_TRY(serve::check_address(flags.host));
   RAFTER_TRY(serve::check_exposure({flags.host, flags.keys, flags.no_auth, flags.origins}));
   RAFTER_ASSIGN(ServedModel model, open_text(flags));
   RAFTER_ASSIGN(const serve::FrontServerOptions options, server_options(flags, model));
   RAFTER_ASSIGN(const std::string program, serve::own_program());
   flags.worker.model = model.named.path;
-  raise_descriptor_limit();
   serve::EventLoop loop;
   serve::WorkerService service(loop.context(),
                                {.command = worker_command(program, flags.worker),
+                                .stuck_after = milliseconds(static_cast<int64_t>(flags.stuck_after * 1000)),
                                 .log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); }});
   RAFTER_ASSIGN(const auto server, serve::FrontServer::start(loop, service, std::move(model.text), options));
   return Serving(flags, loop, service, *server).run_blocking();
@@ -259,6 +270,10 @@ Action define(CLI::App& app) {
                  "how the model writes calls (default: by its template)");
   app.add_option("--reasoning-format", flags->reasoning_format,
                  "how it marks reasoning (default: by its template)");
+  app.add_option("--stuck-after", flags->stuck_after,
+                 "seconds without progress after which the model's process is replaced")
+      ->check(CLI::Range(2.0, 86400.0))
+      ->capture_default_str();
   add_sampling(app, flags->sampling, flags->max_tokens);
   app.add_flag("--json", flags->json, "when ready, print one line: url, model, context");
   return [flags] { return run(*flags); };

@@ -217,8 +217,9 @@ asio::awaitable<bool> HttpConnection::read_body(Parser& parser) {
   const HttpLimits& limits = server_->options.limits;
   parser.eager(true);
   error_code error;
+  const auto end = std::chrono::steady_clock::now() + limits.body_time;
   while (!parser.is_done()) {
-    stream_.expires_after(limits.body_stall);
+    stream_.expires_at(std::min(end, std::chrono::steady_clock::now() + limits.body_stall));
     co_await http::async_read_some(stream_, buffer_, parser,
                                    asio::redirect_error(asio::use_awaitable, error));
     const uint64_t held = parser.get().body().size();

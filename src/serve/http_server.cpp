@@ -79,6 +79,7 @@ base::Error listen_error(const HttpOptions& options, const error_code& error) {
 
 asio::awaitable<void> accept_loop(std::shared_ptr<HttpServer::State> server) {
   constexpr auto kPause = std::chrono::milliseconds(50);  // when the system is out of descriptors
+  constexpr size_t kTold = 64;  // connections that are refused with an answer; a flood is not
   for (;;) {
     error_code error;
     tcp::socket socket =
@@ -89,6 +90,7 @@ asio::awaitable<void> accept_loop(std::shared_ptr<HttpServer::State> server) {
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }
+    if (server->connections.size() >= server->options.limits.connections + kTold) continue;  // closed
     start_connection(server, std::move(socket));
   }
 }
@@ -100,16 +102,22 @@ void HttpServer::State::left(HttpConnection* connection) {
   if (connections.empty() && on_drained) loop.post(std::exchange(on_drained, nullptr));
 }
 
+base::Status check_address(const std::string& host) {
+  error_code error;
+  if (host != "localhost") asio::ip::make_address(host, error);
+  if (!error) return {};
+  return base::Error{base::ErrorCode::invalid_argument, fmt::format("\"{}\" is no IP address", host),
+                     "--host", "127.0.0.1 for this machine alone, 0.0.0.0 for every interface"};
+}
+
 HttpServer::HttpServer(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 base::Result<std::unique_ptr<HttpServer>> HttpServer::listen(EventLoop& loop, const HttpOptions& options,
                                                              HttpHandler handler) {
+  RAFTER_TRY(check_address(options.host));
   error_code error;
-  const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
-  const auto address = asio::ip::make_address(host, error);
-  if (error)
-    return base::Error{base::ErrorCode::invalid_argument, "is no IP address", "--host " + options.host,
-                       "127.0.0.1 for this machine alone, 0.0.0.0 for every interface"};
+  const auto address =
+      asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, error);
   auto state = std::make_shared<State>(loop, options, std::move(handler));
   const tcp::endpoint endpoint(address, options.port);
   state->acceptor.open(endpoint.protocol(), error);

@@ -17,11 +17,12 @@ namespace rafter::serve {
 struct HttpLimits {
   uint32_t header_bytes = 64 << 10;
   uint64_t body_bytes = 64 << 20;
-  uint64_t all_bodies_bytes = 256 << 20;  // of requests that are being read at once
-  size_t unsent_bytes = 1 << 20;          // of one answer, that the client does not take
-  size_t connections = 4096;
+  uint64_t all_bodies_bytes = 256 << 20;          // of requests that are being read at once
+  size_t unsent_bytes = 1 << 20;                  // of one answer, that the client does not take
+  size_t connections = 4096;                      // a few more are told that they are too many
   std::chrono::milliseconds header_time{15'000};  // from a request's first byte to its header's end
   std::chrono::milliseconds body_stall{30'000};   // without a byte of the body
+  std::chrono::milliseconds body_time{600'000};   // from its first byte to its last
   std::chrono::milliseconds idle_time{600'000};   // between requests
   std::chrono::milliseconds write_stall{60'000};  // without the client taking a byte
 };
@@ -31,6 +32,9 @@ struct HttpOptions {
   uint16_t port = 8080;  // 0: any that is free
   HttpLimits limits;
 };
+
+// Error (invalid_argument): what is neither an IP address nor localhost.
+base::Status check_address(const std::string& host);
 
 class HttpServer {
  public:

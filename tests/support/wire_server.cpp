@@ -97,6 +97,8 @@ void WireClient::close() {
   socket_ = -1;
 }
 
+void WireClient::finish_sending() { ::shutdown(socket_, SHUT_WR); }
+
 void WireClient::send(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);

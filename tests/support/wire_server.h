@@ -81,6 +81,7 @@ class WireClient {
   // Whether bytes are there that were not read.
   bool has_more() const;
   void close();
+  void finish_sending();  // closes its half of the connection
 
  private:
   bool read_more();

@@ -5,8 +5,11 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include "tests/support/run_program.h"
+#include "tests/support/scoped_variable.h"
+#include "tests/support/serve_program.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/wire_server.h"
 
@@ -14,61 +17,12 @@ namespace rafter::serve {
 namespace {
 
 using nlohmann::json;
+using testing::ServeProgram;
 using testing::WireClient;
 using testing::WireReply;
 using namespace std::chrono_literals;
 
 const std::string kModel = std::string(RAFTER_SOURCE_DIR) + "/build/models/smollm2-135m-instruct.gguf";
-
-// The program with `--port 0 --json`, until it is told to go.
-class ServeProgram {
- public:
-  explicit ServeProgram(const std::vector<std::string>& flags = {}) {
-    int out[2];
-    RAFTER_CHECK(::pipe(out) == 0);
-    process_ = ::fork();
-    if (process_ == 0) {
-      ::dup2(out[1], STDOUT_FILENO);
-      ::close(out[0]), ::close(out[1]);
-      std::vector<std::string> arguments = {"serve", kModel, "--port", "0", "--json"};
-      arguments.insert(arguments.end(), flags.begin(), flags.end());
-      testing::execute_program(arguments);
-    }
-    ::close(out[1]);
-    std::string line;
-    for (char c; ::read(out[0], &c, 1) == 1 && c != '\n';) line += c;
-    ::close(out[0]);
-    const json ready = json::parse(line, nullptr, false);
-    RAFTER_CHECK(ready.is_object(), "serve said \"{}\"", line);
-    const std::string url = ready.at("url");
-    port_ = static_cast<uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
-  }
-  ~ServeProgram() {
-    if (process_ > 0) end(SIGKILL);
-  }
-
-  uint16_t port() const { return port_; }
-  // Sends the signal; what the program ended with.
-  int end(int signal) {
-    ::kill(process_, signal);
-    int status = 0;
-    ::waitpid(process_, &status, 0);
-    process_ = -1;
-    return testing::exit_code_of_status(status);
-  }
-  // The worker: the program's only child.
-  pid_t worker() const {
-    for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process_))) {
-      std::ifstream children(task.path() / "children");
-      if (pid_t child = 0; children >> child) return child;
-    }
-    return -1;
-  }
-
- private:
-  pid_t process_ = -1;
-  uint16_t port_ = 0;
-};
 
 json chat_body(const std::string& question, int max_tokens, bool stream) {
   return {{"messages", {{{"role", "user"}, {"content", question}}}},
@@ -118,7 +72,7 @@ TEST_F(CliServe, AnswersAsGenerateDoesAloneAndInCompany) {
   const auto generated = testing::run_program({"generate", kModel, question, "--temperature", "0",
                                                "--max-tokens", std::to_string(kTokens), "--json"});
   const std::string expected = json::parse(generated.out, nullptr, false).at("text");
-  ServeProgram server({"--batch", "16"});
+  ServeProgram server(kModel, {"--batch", "16"});
   EXPECT_EQ(content_of(ask(server.port(), chat_body(question, kTokens, false))), expected);
   const WireReply fit = testing::request(server.port(), "GET", "/fit?ctx=512");
   EXPECT_EQ(fit.status, 200) << fit.body;
@@ -137,7 +91,7 @@ TEST_F(CliServe, AnswersAsGenerateDoesAloneAndInCompany) {
 }
 
 TEST_F(CliServe, AKilledWorkerEndsItsStreamsAndAnotherServes) {
-  ServeProgram server;
+  ServeProgram server(kModel);
   WireClient client(server.port(), kPatience);
   client.send(post("/v1/chat/completions", chat_body("Write a very long story about the sea.", 1500, true)));
   const std::string begin = client.read_until("\"content\":\"");
@@ -157,12 +111,88 @@ TEST_F(CliServe, AKilledWorkerEndsItsStreamsAndAnotherServes) {
   EXPECT_NE(server.worker(), worker);
 }
 
+TEST_F(CliServe, AFloodOfConnectionsBeyondTheDescriptors) {
+  constexpr int kFlood = 400;
+  ServeProgram server(kModel, {}, /*descriptors=*/200);
+  WireClient before(server.port());
+  const auto asks_before = [&] {
+    before.send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    return before.read_reply().status;
+  };
+  ASSERT_EQ(asks_before(), 200);
+  std::vector<std::unique_ptr<WireClient>> flood;
+  for (int i = 0; i < kFlood; ++i) flood.push_back(std::make_unique<WireClient>(server.port()));
+  EXPECT_EQ(asks_before(), 200);
+  // A worker can be replaced in the middle of it.
+  const pid_t worker = server.worker();
+  ASSERT_EQ(::kill(worker, SIGKILL), 0);
+  for (int i = 0; i < 300 && (server.worker() == worker || server.worker() < 0); ++i)
+    std::this_thread::sleep_for(100ms);
+  EXPECT_NE(server.worker(), worker);
+  EXPECT_EQ(asks_before(), 200);
+  flood.clear();
+  int status = 0;
+  for (int i = 0; i < 300 && status != 200; ++i) {
+    status = ask(server.port(), chat_body("Hello", 4, false)).status;
+    if (status != 200) std::this_thread::sleep_for(100ms);
+  }
+  EXPECT_EQ(status, 200);
+}
+
+TEST_F(CliServe, AModelFileThatIsCutIsNotServedAnyMore) {
+  const testing::TempFolder folder;
+  const std::string model = folder / "model.gguf";
+  std::filesystem::copy_file(kModel, model);
+  ServeProgram server(model);
+  EXPECT_EQ(testing::request(server.port(), "GET", "/ready").status, 200);
+  std::filesystem::resize_file(model, 1 << 20);
+  json ready;
+  for (int i = 0; i < 300; ++i) {
+    const WireReply reply = testing::request(server.port(), "GET", "/ready");
+    ready = json::parse(reply.body, nullptr, false);
+    if (reply.status == 503 && ready["state"] == "failed") break;
+    std::this_thread::sleep_for(100ms);
+  }
+  EXPECT_EQ(ready["state"], "failed");
+  EXPECT_NE(ready["reason"].get<std::string>().find("model.gguf"), std::string::npos) << ready;
+  EXPECT_EQ(ask(server.port(), chat_body("Hello", 4, false)).status, 503);
+  EXPECT_EQ(health(server.port()).at("status"), "ok");
+}
+
+// Another program holds the registry: a model by its name cannot be found, and says why; one by its path is
+// served all the same.
+TEST_F(CliServe, ALockedRegistry) {
+  const testing::TempFolder folder;
+  const testing::ScopedVariable cache("XDG_CACHE_HOME", folder.path().c_str());
+  ASSERT_EQ(testing::run_program({"scan", "--name", "mine", kModel}).exit_code, 0);
+  const std::string registry = folder / "rafter/registry.sqlite";
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(registry.c_str(), &database), SQLITE_OK);
+  const char* const lock = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE held (a)";
+  ASSERT_EQ(sqlite3_exec(database, lock, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+  std::thread by_path([] {
+    ServeProgram server(kModel);
+    EXPECT_EQ(testing::request(server.port(), "GET", "/ready").status, 200);
+  });
+  const auto by_name = testing::run_program({"serve", "mine", "--port", "0"});
+  by_path.join();
+  sqlite3_close(database);
+  EXPECT_EQ(by_name.exit_code, 1);
+  EXPECT_NE(by_name.error.find("another program holds it"), std::string::npos) << by_name.error;
+  EXPECT_NE(by_name.error.find(registry), std::string::npos) << by_name.error;
+}
+
 TEST_F(CliServe, SaysWhatItCannotDo) {
   const auto missing = testing::run_program({"serve", "/none/such"});
   EXPECT_EQ(missing.exit_code, 1);
   const auto exposed = testing::run_program({"serve", kModel, "--host", "0.0.0.0", "--port", "0"});
   EXPECT_EQ(exposed.exit_code, 2);
   EXPECT_NE(exposed.error.find("--api-key"), std::string::npos) << exposed.error;
+  for (const char* host : {"1.2.3", "127.1", "", "my-machine"}) {
+    const auto nowhere = testing::run_program({"serve", kModel, "--host", host, "--port", "0"});
+    EXPECT_EQ(nowhere.exit_code, 2) << host;
+    EXPECT_NE(nowhere.error.find("is no IP address"), std::string::npos) << nowhere.error;
+  }
   const auto origin = testing::run_program({"serve", kModel, "--allowed-origins", "a.example/path"});
   EXPECT_EQ(origin.exit_code, 2);
   const auto unopened = testing::run_program({"serve", kModel, "--port", "0", "--kv-quant", "config"});
@@ -170,7 +200,7 @@ TEST_F(CliServe, SaysWhatItCannotDo) {
   const size_t said = unopened.error.find("kv_config.json");
   ASSERT_NE(said, std::string::npos) << unopened.error;
   EXPECT_EQ(unopened.error.find("kv_config.json", said + 1), std::string::npos) << unopened.error;
-  ServeProgram server;
+  ServeProgram server(kModel);
   const auto taken = testing::run_program({"serve", kModel, "--port", std::to_string(server.port())});
   EXPECT_EQ(taken.exit_code, 1);
   EXPECT_NE(taken.error.find(std::to_string(server.port())), std::string::npos) << taken.error;
