@@ -1,5 +1,5 @@
 # Front door. Each target does everything it needs from a bare checkout and may be run again at any time.
-.PHONY: help demo build test test-gpu lint check oracle test-asan test-tsan fuzz fuzz-tokenizers install clean
+.PHONY: help demo build test test-gpu lint check oracle test-asan test-tsan fuzz fuzz-tokenizers load install clean
 
 SMOLLM2 := build/models/smollm2-135m-instruct.gguf
 
@@ -11,6 +11,7 @@ help:
 	@echo "make check       lint, test, and the suite under the sanitizers: what CI runs"
 	@echo "make fuzz        the long runs of the fuzz targets (FUZZ_RUNS=10000000 each, hours); FUZZ_TARGETS=a_fuzz,b_fuzz FUZZ_JOBS=8"
 	@echo "make fuzz-tokenizers  55,000 more texts (SEED=2) through every vocabulary, compared with the tokenizers library"
+	@echo "make load        ten minutes of 64 streams and worse clients against the server (LOAD_SECONDS=60: one minute)"
 	@echo "make lint        formatting and include directions (make lint FIX=1 formats)"
 	@echo "make install     install the release build (PREFIX=/usr/local)"
 	@echo "make clean       remove build/"
@@ -129,6 +130,12 @@ fuzz-tokenizers: build $(SMOLLM2)
 	@oracle/setup build/oracle/venv
 	@build/oracle/venv/bin/python oracle/tokenizer_vocabularies.py --out build/oracle/vocabularies-seed --gguf $(SMOLLM2) --seed $(SEED)
 	@RAFTER_VOCABULARIES=$(CURDIR)/build/oracle/vocabularies-seed build/release/tests/vocabularies_test
+
+LOAD_SECONDS := 600
+
+# The record goes to bench/records/serving-load.json. Half a minute of the same is part of the test suite.
+load: build $(SMOLLM2)
+	@scripts/serving-load $(LOAD_SECONDS)
 
 check:
 	@scripts/run-tests --clear

@@ -401,12 +401,19 @@ bool Scheduler::is_covered(const PrefixTree::Leaf& leaf) {
   return covered;
 }
 
+std::vector<int32_t> Scheduler::kept_sequences() const {
+  std::vector<int32_t> kept;
+  for (const PrefixTree::Leaf& leaf : tree_.leaves()) {
+    if (leaf.is_kept) kept.push_back(leaf.sequence);
+  }
+  return kept;
+}
+
+int64_t Scheduler::kept_bytes() const { return engine_.bytes_held(kept_sequences()); }
+
 void Scheduler::trim_prefixes() {
   for (;;) {
-    std::vector<int32_t> kept;
-    for (const PrefixTree::Leaf& leaf : tree_.leaves()) {
-      if (leaf.is_kept) kept.push_back(leaf.sequence);
-    }
+    const std::vector<int32_t> kept = kept_sequences();
     stats_.kept_prefixes = static_cast<int64_t>(kept.size());
     stats_.kept_tokens = tree_.kept_tokens();
     if (options_.prompt_cache_bytes == kUnlimited || kept.empty() ||

@@ -65,6 +65,8 @@ class Scheduler {
   bool idle() const { return active_.empty() && waiting_.empty(); }
   const SchedulerStats& stats() const { return stats_; }
   const PrefixTree& prefixes() const { return tree_; }
+  // What the kept prefixes hold; without requests, all that the engine holds.
+  int64_t kept_bytes() const;
   // Releases every prefix that is kept.
   void drop_prefixes();
 
@@ -106,6 +108,7 @@ class Scheduler {
   void keep_or_release(Request& request);
   bool is_covered(const PrefixTree::Leaf& leaf);
   bool evict_prefix(PrefixTree::Handle spared);
+  std::vector<int32_t> kept_sequences() const;
   void trim_prefixes();
   void release_leaf(PrefixTree::Handle leaf);
   void report_progress();

@@ -5,7 +5,11 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace rafter::serve {
 namespace asio = boost::asio;
@@ -30,6 +34,25 @@ struct EventLoop::State {
 
 namespace {
 
+// A worker's threads spin on every core. A thread that asks for short slices gets its turn sooner after it
+// wakes (Linux 6.12 and later; before, it changes nothing), and needs no privileges for that. A lower
+// niceness of the worker would do so too, at the price of its share beside other programs.
+void ask_for_short_slices() {
+  struct {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t niceness;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;  // ns
+  } attributes{};
+  constexpr uint64_t kSlice = 100'000;  // the shortest there is
+  attributes.size = sizeof(attributes);
+  attributes.policy = SCHED_OTHER;
+  attributes.niceness = ::getpriority(PRIO_PROCESS, 0);
+  attributes.runtime = kSlice;
+  if (::sched_getscheduler(0) == SCHED_OTHER) ::syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
 class AsioTimer : public Timer {
  public:
   AsioTimer(asio::io_context& context, std::chrono::milliseconds delay, std::function<void()> work)
@@ -52,6 +75,7 @@ EventLoop::EventLoop(HelperLimits limits) : state_(std::make_unique<State>(limit
 EventLoop::~EventLoop() = default;
 
 void EventLoop::run_blocking() {
+  ask_for_short_slices();
   const auto guard = asio::make_work_guard(state_->context);
   state_->context.run();
 }

@@ -75,6 +75,7 @@ void stats(Front& front, RoutedRequest, Exchange exchange) {
        {"prompt_cache",
         {{"bytes", now.cache_bytes},
          {"max_bytes", facts.cache_bytes_limit},
+         {"prefix_bytes", now.kept_bytes},
          {"prefix_tokens", now.cached_prefix_tokens},
          {"prompt_tokens", now.prompt_tokens},
          {"cached_tokens", now.cached_tokens}}},

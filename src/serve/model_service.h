@@ -68,6 +68,7 @@ struct ModelFacts {
 struct ServiceStats {
   int64_t active = 0, queued = 0;
   int64_t cache_bytes = 0;  // keys, values and states, of live requests and kept prefixes
+  int64_t kept_bytes = 0;   // of kept prefixes alone, when there were last no requests
   int64_t cached_prefix_tokens = 0;
   int64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;  // since start
   double prefill_seconds = 0, decode_seconds = 0;                      // of steps
