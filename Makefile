@@ -103,7 +103,7 @@ test-asan: build/.test-dependencies
 	@RAFTER_ORACLE_SAMPLE=1 scripts/run-tests build/asan
 
 # What runs on several threads or processes.
-TSAN_TESTS := http_test chat_test worker_team_test matmul_test row_kernels_test attention_test order_test generation_test registry_test \
+TSAN_TESTS := http_test hostile_test responsive_test helper_pool_test chat_test worker_team_test matmul_test row_kernels_test attention_test order_test generation_test registry_test \
               chat_template_test scheduler_test cli_worker_test
 empty :=
 space := $(empty) $(empty)

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "serve/proto/json.h"
+#include "tests/support/stream_grammar.h"
 #include "tests/support/wire_server.h"
 
 namespace rafter::serve {
@@ -47,6 +48,9 @@ Json weather_tools() {
 }
 
 std::vector<Json> chunks(const WireReply& reply) {
+  // One that failed ends with its error.
+  const bool has_failed = reply.body.find("\"error\"") != std::string::npos;
+  EXPECT_EQ(has_failed ? "" : testing::stream_fault(reply.body), "") << reply.body;
   std::vector<Json> all;
   for (const auto& [name, data] : sse_events(reply.body)) {
     EXPECT_EQ(name, "");
