@@ -10,9 +10,9 @@
 
 namespace rafter::testing {
 
-// The first fault of a complete stream's bytes; empty if there is none. The grammar: comments anywhere; a chunk
-// with the role and empty content; chunks with text or calls; one with the finish reason and an empty delta;
-// perhaps one without choices and with usage; [DONE]. All with the same id and time.
+// The first fault of a complete stream's bytes; empty if there is none. The grammar: comments anywhere; a
+// chunk with the role and empty content; chunks with text or calls; one with the finish reason and an empty
+// delta; perhaps one without choices and with usage; [DONE]. All with the same id and time.
 inline std::string stream_fault(const std::string& bytes) {
   enum class Place { role, deltas, usage, done };
   Place place = Place::role;
@@ -26,7 +26,8 @@ inline std::string stream_fault(const std::string& bytes) {
     if (place == Place::done) return "something behind [DONE]";
     if (event.starts_with(":") && event.find('\n') == std::string::npos) continue;
     constexpr std::string_view kData = "data: ";
-    if (!event.starts_with(kData) || event.find('\n') != std::string::npos) return "an event that is no line of data";
+    if (!event.starts_with(kData) || event.find('\n') != std::string::npos)
+      return "an event that is no line of data";
     const std::string data = event.substr(kData.size());
     if (data == "[DONE]") {
       if (place != Place::usage) return "[DONE] before the finish reason";
@@ -48,7 +49,8 @@ inline std::string stream_fault(const std::string& bytes) {
     }
     if (place == Place::usage) return "a choice behind the finish reason";
     const serve::Json& choice = choices[0];
-    if (choices.size() != 1 || choice.value("index", -1) != 0 || !choice.contains("delta")) return "not one choice";
+    if (choices.size() != 1 || choice.value("index", -1) != 0 || !choice.contains("delta"))
+      return "not one choice";
     const serve::Json& delta = choice["delta"];
     if ((place == Place::role) != delta.contains("role")) return "a role that is missing, or comes again";
     place = Place::deltas;
