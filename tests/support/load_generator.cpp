@@ -392,6 +392,16 @@ void read_ending(const LoadPlan& plan, LoadReport& report) {
   }
 }
 
+// How many of them still get an answer.
+int64_t ask_all(const std::vector<std::unique_ptr<WireClient>>& clients) {
+  int64_t answered = 0;
+  for (const auto& client : clients) {
+    client->send(request_text("GET", "/health"));
+    if (client->read_reply().status == 200) ++answered;
+  }
+  return answered;
+}
+
 }  // namespace
 
 LoadReport run_load_blocking(const LoadPlan& plan) {
@@ -402,13 +412,14 @@ LoadReport run_load_blocking(const LoadPlan& plan) {
   const auto begin = Clock::now();
   {
     const Watcher watcher(plan, report);
-    std::thread([&] { Generator(plan, report).run_blocking(); }).join();
+    std::thread generator([&] { Generator(plan, report).run_blocking(); });
+    // In the middle, too: the server closes a connection that says nothing for ten minutes.
+    std::this_thread::sleep_for(std::chrono::duration<double>(plan.seconds / 2));
+    ask_all(idle);
+    generator.join();
     report.seconds = seconds_since(begin);
   }
-  for (const auto& client : idle) {
-    client->send(request_text("GET", "/health"));
-    if (client->read_reply().status == 200) ++report.idle_answered;
-  }
+  report.idle_answered = ask_all(idle);
   idle.clear();
   read_ending(plan, report);
   return report;
