@@ -76,4 +76,29 @@ void BlockStore::copy_block(int32_t from, int32_t to) {
               static_cast<size_t>(block_bytes_));
 }
 
+void BlockStore::read_block(int32_t block, int64_t slots, std::byte* to) const {
+  RAFTER_CHECK(is_on_host() && slots >= 0 && slots <= kernels::kBlockPositions, "{} slots", slots);
+  std::memcpy(to, memory_.data() + block * block_bytes_, static_cast<size_t>(block_bytes_));
+  const int64_t unused = kernels::kBlockPositions - slots;
+  for (int32_t index = 0; static_cast<size_t>(index) < layers_.size(); ++index) {
+    const kernels::KvLayer shape = layer_of(layers_[static_cast<size_t>(index)], type_);
+    for (int64_t side = 0; side < 2; ++side) {
+      std::byte* part = to + layer_offsets_[static_cast<size_t>(index)] + side * shape.side_bytes();
+      for (int32_t head = 0; head < shape.kv_heads; ++head) {
+        std::memset(part + shape.offset(head, slots), 0, static_cast<size_t>(unused * shape.row_bytes()));
+        for (int64_t group = 0; group < shape.groups(); ++group) {
+          std::byte* scales = part + shape.scale_offset(head, slots, group);
+          std::memset(scales, 0, static_cast<size_t>(unused) * 2);
+          std::memset(scales + 2 * kernels::kBlockPositions, 0, static_cast<size_t>(unused) * 2);
+        }
+      }
+    }
+  }
+}
+
+void BlockStore::write_block(int32_t block, const std::byte* from) {
+  RAFTER_CHECK(is_on_host() && references(block) == 1, "block {} is shared", block);
+  std::memcpy(memory_.data() + block * block_bytes_, from, static_cast<size_t>(block_bytes_));
+}
+
 }  // namespace rafter::cache

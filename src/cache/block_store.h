@@ -56,6 +56,14 @@ class BlockStore {
   void copy_block(int32_t from, int32_t to);
   // Blocks whose bytes live elsewhere (a device) at the same offsets: copy_block calls this instead.
   void set_copier(std::function<void(int32_t from, int32_t to)> copier) { copier_ = std::move(copier); }
+  bool is_on_host() const { return !copier_; }
+
+  // For files; on the host only. What a block holds of its first `slots` positions, with zeros for the rest:
+  // that may be anything. `to` holds block_bytes().
+  void read_block(int32_t block, int64_t slots, std::byte* to) const;
+  void write_block(int32_t block, const std::byte* from);
+  const std::vector<LayerShape>& layers() const { return layers_; }
+  tensor::DType type() const { return type_; }
 
  private:
   std::vector<LayerShape> layers_;

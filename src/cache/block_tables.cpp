@@ -111,6 +111,13 @@ int64_t BlockTables::blocks_when_grown(std::span<const Growth> sequences, int64_
   return count;
 }
 
+base::Error BlockTables::no_blocks(int64_t needed) const {
+  return {base::ErrorCode::out_of_memory,
+          fmt::format("{} cache blocks of {} positions are needed and {} of {} are free", needed,
+                      kBlockPositions, store_->free_blocks(), store_->capacity()),
+          "cache", "finish another request or use a shorter context"};
+}
+
 base::Status BlockTables::extend(int32_t sequence, int64_t count) {
   RAFTER_CHECK(exists(sequence), "sequence {}", sequence);
   if (count == 0) return {};
@@ -122,12 +129,8 @@ base::Status BlockTables::extend(int32_t sequence, int64_t count) {
                        "cache", "use a shorter prompt or a larger --ctx"};
   }
   while (blocks_needed(sequence, count) > store_->free_blocks() && !recent_.empty()) drop(recent_.back());
-  if (const int64_t needed = blocks_needed(sequence, count); needed > store_->free_blocks()) {
-    return base::Error{base::ErrorCode::out_of_memory,
-                       fmt::format("{} cache blocks of {} positions are needed and {} of {} are free", needed,
-                                   kBlockPositions, store_->free_blocks(), store_->capacity()),
-                       "cache", "finish another request or use a shorter context"};
-  }
+  if (const int64_t needed = blocks_needed(sequence, count); needed > store_->free_blocks())
+    return no_blocks(needed);
   const int64_t first = std::max(held.first, first_needed(held.length));
   release_blocks(sequence, held.first, first);
   held.first = first;

@@ -11,6 +11,7 @@
 #include <list>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -49,6 +50,21 @@ class BlockTables {
   // Keeps the sequence's length a re-entry position. Snapshots that were used least recently give way, to
   // this one as to growing sequences; false if the budget holds no window. Nothing to do without a window.
   bool take_snapshot(int32_t sequence);
+
+  // For files: the blocks of a sequence, or of a snapshot of one of its prefixes.
+  struct SavedSpan {
+    int64_t length = 0;           // the blocks of positions first · 64 … length − 1
+    int64_t first = 0;            // in blocks
+    std::vector<int32_t> blocks;  // numbers in the store, or in a file
+  };
+  // What a sequence holds: its own span, then those of its snapshots, the longest first.
+  std::vector<SavedSpan> saved_spans(int32_t sequence) const;
+  // What is wrong with spans that came from a file of `count` blocks; "" if nothing.
+  std::string fault_of(const std::vector<SavedSpan>& spans, int64_t count) const;
+  // Makes them those of an empty sequence: block i of the file is at blocks + i · block_bytes. Snapshots for
+  // which there is no room among the others are left out. All or nothing otherwise.
+  // Errors: out_of_memory.
+  base::Status restore(int32_t sequence, const std::vector<SavedSpan>& spans, const std::byte* blocks);
 
   // Free blocks that extend() would take (a copied shared tail included), less those that it gives back.
   int64_t blocks_needed(int32_t sequence, int64_t count) const;
@@ -91,6 +107,7 @@ class BlockTables {
   bool tail_is_shared(int32_t sequence) const;
   int64_t first_needed(int64_t length) const;
   bool can_reenter(const Span& span, int64_t length) const;
+  base::Error no_blocks(int64_t needed) const;
   SnapshotRef find_snapshot(int32_t sequence, int64_t length) const;
   void release_blocks(int32_t sequence, int64_t begin, int64_t end);
   void share_blocks(int32_t sequence, const int32_t* blocks, Span span);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cache/block_tables.h"
+#include "cache/sequence_file.h"
 
 namespace rafter::cache {
 
@@ -48,6 +49,23 @@ class KvCache {
   base::Result<int32_t> fork(int32_t sequence, int64_t length);
   bool take_snapshot(int32_t sequence);
 
+  // What a file holds of one sequence, checked against this cache; points into the file.
+  struct Saved {
+    struct Kind {
+      std::vector<BlockTables::SavedSpan> spans;
+      const std::byte* blocks = nullptr;
+    };
+    std::vector<Kind> kinds;
+    int64_t length = 0;
+  };
+  // Appends what a sequence of at least one position holds, its snapshots included. On the host only.
+  void save(int32_t sequence, SequenceWriter& out) const;
+  // Error (invalid_data): what the file holds cannot be of these layers.
+  base::Result<Saved> read(const SequenceFile& file, SequenceBody& body) const;
+  // A new sequence that holds it; snapshots for which there is no room are left out. All or nothing
+  // otherwise. Errors: out_of_memory.
+  base::Result<int32_t> restore(const Saved& saved);
+
   // Whether extend() finds the blocks for all of these (sequence, count) without a snapshot giving way.
   bool has_room(std::span<const std::pair<int32_t, int64_t>> growth) const;
   // A sequence of `positions`, the first `held` of them those of `sequence`; −1 and none for a new one.
@@ -64,6 +82,7 @@ class KvCache {
   int64_t bytes_in_use() const;
   int64_t bytes() const;  // of all stores
 
+  bool is_on_host() const { return kinds_[0].store->is_on_host(); }
   size_t kinds() const { return kinds_.size(); }
   const BlockStore& store(size_t kind) const { return *kinds_[kind].store; }
   BlockStore& store(size_t kind) { return *kinds_[kind].store; }

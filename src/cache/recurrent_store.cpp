@@ -178,19 +178,29 @@ bool RecurrentStore::take_snapshot(int32_t sequence) {
   for (const SnapshotRef& snapshot : held) {
     if (snapshot->state.length == state.length) return touch(snapshot), true;
   }
-  int64_t floats = 0;
-  for_each_part(sequence, state, [&](const float*, int64_t count) { floats += count; });
-  if (!make_room(floats * static_cast<int64_t>(sizeof(float)))) return false;
-  auto snapshot = std::make_shared<Snapshot>();
-  snapshot->state = state;
-  snapshot->values.reserve(static_cast<size_t>(floats));
-  for_each_part(sequence, state, [&](const float* part, int64_t count) {
-    snapshot->values.insert(snapshot->values.end(), part, part + count);
-  });
+  if (!make_room(floats_of(state) * static_cast<int64_t>(sizeof(float)))) return false;
+  SnapshotRef snapshot = snapshot_of(sequence);
   snapshot_bytes_ += snapshot->bytes();
   held.push_back(snapshot);
   recent_.push_front(std::move(snapshot));
   return true;
+}
+
+// The state as it is now.
+RecurrentStore::SnapshotRef RecurrentStore::snapshot_of(int32_t sequence) const {
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->state = states_[static_cast<size_t>(sequence)];
+  snapshot->values.reserve(static_cast<size_t>(floats_of(snapshot->state)));
+  for_each_part(sequence, snapshot->state, [&](const float* part, int64_t count) {
+    snapshot->values.insert(snapshot->values.end(), part, part + count);
+  });
+  return snapshot;
+}
+
+int64_t RecurrentStore::floats_of(const State& state) const {
+  int64_t floats = 0;
+  for_each_part(0, state, [&](const float*, int64_t count) { floats += count; });
+  return floats;
 }
 
 int64_t RecurrentStore::snapshot_bytes_held(std::span<const int32_t> sequences) const {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cache/sequence_file.h"
 #include "device/host_memory.h"
 #include "kernels/op/recurrent.h"
 
@@ -61,12 +62,25 @@ class RecurrentStore {
   int64_t snapshot_bytes_in_use() const { return snapshot_bytes_; }
   int64_t snapshot_count() const { return static_cast<int64_t>(recent_.size()); }
 
- private:
   // Where a state stands: rows [base, length) are pending, in this journal.
   struct State {
     int64_t base = 0, length = 0;
     int32_t journal = 0;
   };
+  // What a file holds of one sequence, checked against these layers: its state, then its snapshots, the
+  // longest first. Points into the file.
+  struct Saved {
+    State state;
+    const std::byte* values = nullptr;
+  };
+  // Appends the state of a sequence of at least one position, and its snapshots; nothing without layers.
+  void save(int32_t sequence, SequenceWriter& out) const;
+  // Error (invalid_data): what the file holds cannot be of these layers, or of `length` positions.
+  base::Result<std::vector<Saved>> read(const SequenceFile& file, SequenceBody& body, int64_t length) const;
+  // A new sequence (as create_sequence()) that holds it; snapshots for which there is no room are left out.
+  void restore(int32_t sequence, const std::vector<Saved>& saved);
+
+ private:
   struct Snapshot {
     State state;
     std::vector<float> values;  // pack()'s order
@@ -77,6 +91,8 @@ class RecurrentStore {
   template <typename Visit>
   void for_each_part(int32_t sequence, const State& state, const Visit& visit) const;
   void restore(int32_t sequence, const Snapshot& snapshot);
+  SnapshotRef snapshot_of(int32_t sequence) const;
+  int64_t floats_of(const State& state) const;
   SnapshotRef find_snapshot(int32_t sequence, int64_t length) const;
   bool make_room(int64_t bytes);
   void drop_unless_held(const SnapshotRef& snapshot);

@@ -5,14 +5,17 @@
 #include <bit>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "base/check.h"
 #include "base/cpu_info.h"
+#include "base/version.h"
 #include "cache/kv_cache.h"
 #include "cache/recurrent_store.h"
 #include "engine/exec_cuda.h"
 #include "engine/exec_host.h"
+#include "engine/model_fingerprint.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/ref/reference_kernels.h"
 #include "plan/fuse.h"
@@ -113,7 +116,9 @@ struct Engine::Impl {
   std::shared_ptr<const model::Model> model;
   EngineOptions options;
   std::string executor_name;
+  std::string back_end;  // whose bits rows have: "avx512", "reference", "cuda"
   std::string cache_format;
+  std::optional<uint64_t> fingerprint;  // once asked for
   cache::KvCache kv;
   cache::RecurrentStore states;
   std::unique_ptr<InputBlock> block;
@@ -251,6 +256,7 @@ base::Status Engine::Impl::create_states() {
 base::Status Engine::Impl::create_executor() {
   if (options.executor == ExecutorKind::cuda) {
     executor_name = fmt::format("cuda {}", gpu.name);
+    back_end = "cuda";
     RAFTER_ASSIGN(executor, CudaExecutor::create(gpu, kv, {options.row_capacity, options.capture}));
     RAFTER_ASSIGN(last, bucket_for(1));
     return {};
@@ -264,6 +270,7 @@ base::Status Engine::Impl::create_executor() {
   } else {
     executor_name = "reference";
   }
+  back_end = options.executor == ExecutorKind::cpu ? table->name : "reference";
   RAFTER_ASSIGN(team, base::WorkerTeam::create(options.threads));
   executor = std::make_unique<HostExecutor>(*table, *team, kv, &states);
   RAFTER_ASSIGN(last, bucket_for(1));  // so that a format without a kernel is refused here
@@ -406,6 +413,55 @@ base::Result<int32_t> Engine::fork_sequence(int32_t sequence, int64_t length) {
 }
 bool Engine::take_snapshot(int32_t sequence) {
   return impl_->kv.take_snapshot(sequence) && impl_->states.take_snapshot(sequence);
+}
+
+cache::SequenceOrigin Engine::sequence_origin() const {
+  Impl& e = *impl_;
+  if (!e.fingerprint) {
+    e.fingerprint = model_fingerprint(*e.checkpoint, fmt::format("{} {} {}", base::version(), e.back_end,
+                                                                 e.options.precise ? "precise" : ""));
+  }
+  return {*e.fingerprint, e.cache_format};
+}
+
+base::Status Engine::save_sequence_blocking(int32_t sequence, std::span<const int32_t> tokens,
+                                            const std::string& space, const std::string& path) const {
+  const Impl& e = *impl_;
+  RAFTER_CHECK(static_cast<int64_t>(tokens.size()) == length(sequence) && !tokens.empty(),
+               "{} tokens of sequence {}, which has {}", tokens.size(), sequence, length(sequence));
+  if (!e.kv.is_on_host()) {
+    return Error{ErrorCode::unsupported, "a GPU's cache is not saved", path, "use --device cpu"};
+  }
+  const cache::SequenceHead head = {sequence_origin(), space, {tokens.begin(), tokens.end()}};
+  RAFTER_ASSIGN(cache::SequenceWriter writer, cache::SequenceWriter::create(path, head));
+  e.kv.save(sequence, writer);
+  e.states.save(sequence, writer);
+  return writer.finish_blocking();
+}
+
+base::Result<Engine::LoadedSequence> Engine::load_sequence_blocking(const std::string& path) {
+  Impl& e = *impl_;
+  if (!e.kv.is_on_host()) {
+    return Error{ErrorCode::unsupported, "a GPU's cache is not loaded", path, "use --device cpu"};
+  }
+  RAFTER_ASSIGN(const cache::SequenceFile file, cache::SequenceFile::open(path));
+  RAFTER_TRY(file.check_origin(sequence_origin()));
+  RAFTER_ASSIGN(cache::SequenceBody body, file.checked_body());
+  RAFTER_ASSIGN(const cache::KvCache::Saved kv, e.kv.read(file, body));
+  RAFTER_ASSIGN(const auto states, e.states.read(file, body, kv.length));
+  const std::vector<int32_t>& tokens = file.head().tokens;
+  if (kv.length != static_cast<int64_t>(tokens.size()) || !body.at_end())
+    return file.invalid(fmt::format("{} positions and {} tokens", kv.length, tokens.size()));
+  if (std::any_of(tokens.begin(), tokens.end(), [&](int32_t t) { return t < 0 || t >= vocabulary_size(); }))
+    return file.invalid("a token outside the vocabulary");
+  RAFTER_ASSIGN(const int32_t sequence, e.kv.restore(kv));
+  e.states.create_sequence(sequence);
+  e.states.restore(sequence, states);
+  if (base::Status status = file.check_unchanged(); !status.ok()) {  // while it was copied
+    release_sequence(sequence);
+    return status.error();
+  }
+  return LoadedSequence{sequence, file.head()};
 }
 
 base::Status Engine::check_fits(int64_t positions) const {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cache/sequence_file.h"
 #include "engine/kv_quantization.h"
 #include "engine/step_profile.h"
 #include "format/checkpoint.h"
@@ -98,6 +99,21 @@ class Engine {
   // A new sequence that shares the first `length` positions (whole blocks are shared, the tail is copied);
   // `length` must be a re-entry position.
   base::Result<int32_t> fork_sequence(int32_t sequence, int64_t length);
+
+  // --- sequences in files, for other processes over the same checkpoint, options and kind of processor
+  // Writes what a sequence holds of these tokens, all of its positions, its snapshots included; the file is
+  // there when it is complete. `space` is kept beside them. Blocks. Errors: io, unsupported (on a GPU).
+  base::Status save_sequence_blocking(int32_t sequence, std::span<const int32_t> tokens,
+                                      const std::string& space, const std::string& path) const;
+  // A new sequence that holds what the file does. All or nothing. Blocks. Errors: those of
+  // cache/sequence_file.h; invalid_argument (another model or mode); out_of_memory.
+  struct LoadedSequence {
+    int32_t sequence = -1;
+    cache::SequenceHead head;
+  };
+  base::Result<LoadedSequence> load_sequence_blocking(const std::string& path);
+  // What this engine's files are marked with. The first call reads a little of every tensor.
+  cache::SequenceOrigin sequence_origin() const;
 
   // Error with the numbers in the message unless `positions` fit into the context limit and the block store.
   base::Status check_fits(int64_t positions) const;

@@ -17,7 +17,7 @@ base::Result<TensorFile> TensorFile::create(const std::string& path, std::string
   file.path_ = path;
   for (const TensorPlace& place : places)
     file.tensors_.emplace(place.name, Progress{place.offset, place.bytes, 0});
-  RAFTER_ASSIGN(file.file_, OutputFile::create(path, file_bytes));
+  RAFTER_ASSIGN(file.file_, base::OutputFile::create(path, file_bytes));
   RAFTER_TRY(file.file_.write_at(0, std::as_bytes(std::span(header))));
   return file;
 }

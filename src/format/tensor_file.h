@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/output_file.h"
 #include "base/result.h"
-#include "format/output_file.h"
 
 namespace rafter::format {
 
@@ -36,7 +36,7 @@ class TensorFile {
   };
 
   std::string path_;
-  OutputFile file_;
+  base::OutputFile file_;
   std::map<std::string, Progress, std::less<>> tensors_;
 };
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "format/output_file.h"
+#include "base/output_file.h"
 
 namespace rafter::lab {
 namespace {
@@ -20,7 +20,7 @@ Error io_error(const std::string& path, const char* action, const std::error_cod
   return {ErrorCode::io, fmt::format("cannot {}: {}", action, error.message()), path, ""};
 }
 
-// NAME.PID.tmp, what a killed run leaves (format/output_file.h) → NAME; any other name as it is.
+// NAME.PID.tmp, what a killed run leaves (base/output_file.h) → NAME; any other name as it is.
 std::string without_temporary_suffix(std::string name) {
   if (!name.ends_with(".tmp")) return name;
   const std::string stem = name.substr(0, name.size() - 4);
@@ -121,7 +121,7 @@ std::string SynthFolder::add(const std::string& name) {
 }
 
 base::Status SynthFolder::write_blocking(const std::string& name, std::string_view text) {
-  RAFTER_ASSIGN(format::OutputFile file, format::OutputFile::create(add(name), text.size()));
+  RAFTER_ASSIGN(base::OutputFile file, base::OutputFile::create(add(name), text.size()));
   RAFTER_TRY(file.write_at(0, std::as_bytes(std::span(text))));
   return file.finish_blocking();
 }

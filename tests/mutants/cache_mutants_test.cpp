@@ -13,7 +13,14 @@ constexpr int64_t kRowsPerStep = 20;
 // A ring per sequence that holds a window and the rows of one step.
 class Rings : public CacheUnderTest {
  public:
-  enum class Fault { none, no_room_for_the_step, forgets_what_it_overwrote, one_too_few };
+  enum class Fault {
+    none,
+    no_room_for_the_step,
+    forgets_what_it_overwrote,
+    one_too_few,
+    saves_without_the_newest_row,
+    loads_as_if_nothing_was_rolled_back
+  };
   explicit Rings(Fault fault)
       : fault_(fault),
         slots_(static_cast<size_t>(kWindow + (fault == Fault::no_room_for_the_step ? 0 : kRowsPerStep))) {}
@@ -55,6 +62,15 @@ class Rings : public CacheUnderTest {
     return copy;
   }
   bool snapshot(int32_t) override { return false; }
+  std::optional<int32_t> save_and_load(int32_t sequence, const Tokens&) override {
+    const std::optional<int32_t> copy = create();
+    if (!copy) return copy;
+    Ring& loaded = rings_[*copy] = rings_.at(sequence);
+    if (fault_ == Fault::saves_without_the_newest_row)
+      loaded.rows[static_cast<size_t>(loaded.length - 1) % slots_] = -1;
+    if (fault_ == Fault::loads_as_if_nothing_was_rolled_back) loaded.written = loaded.length;
+    return copy;
+  }
   std::string fault(int32_t sequence, const Tokens& tokens) override {
     const Ring& ring = rings_.at(sequence);
     for (int64_t p = std::max<int64_t>(0, ring.length - kWindow + 1); p < ring.length; ++p) {
@@ -84,7 +100,10 @@ class Tables : public CacheUnderTest {
     writes_into_a_shared_block,
     gives_back_too_early,
     counts_a_fork_once,
-    keeps_a_block
+    keeps_a_block,
+    loads_into_the_saved_blocks,
+    saves_whole_blocks_only,
+    loads_behind_the_window
   };
   explicit Tables(Fault fault) : fault_(fault) {}
 
@@ -142,6 +161,21 @@ class Tables : public CacheUnderTest {
     return copy;
   }
   bool snapshot(int32_t) override { return false; }
+  std::optional<int32_t> save_and_load(int32_t sequence, const Tokens&) override {
+    const std::optional<int32_t> copy = create();
+    if (!copy) return copy;
+    Table& table = tables_.at(*copy);
+    table = tables_.at(sequence);
+    if (fault_ == Fault::loads_into_the_saved_blocks) return copy;
+    for (auto place = static_cast<size_t>(table.first); place < table.blocks.size(); ++place) {
+      const size_t saved = table.blocks[place];
+      table.blocks[place] = acquire();
+      const bool is_whole = static_cast<int64_t>(place + 1) * kBlock <= table.length;
+      if (is_whole || fault_ != Fault::saves_whole_blocks_only) blocks_[table.blocks[place]] = blocks_[saved];
+    }
+    if (fault_ == Fault::loads_behind_the_window) table.first = 0;
+    return copy;
+  }
   std::string fault(int32_t sequence, const Tokens& tokens) override {
     const Table& table = tables_.at(sequence);
     for (int64_t p = first_seen(table.length); p < table.length; ++p) {
@@ -201,6 +235,8 @@ TEST(CacheMutants, AWindowsRingThatIsWrongIsCaught) {
   EXPECT_NE(fault_of<Rings>(Rings::Fault::no_room_for_the_step), "") << "a ring trimmed past its window";
   EXPECT_NE(fault_of<Rings>(Rings::Fault::forgets_what_it_overwrote), "");
   EXPECT_NE(fault_of<Rings>(Rings::Fault::one_too_few), "");
+  EXPECT_NE(fault_of<Rings>(Rings::Fault::saves_without_the_newest_row), "");
+  EXPECT_NE(fault_of<Rings>(Rings::Fault::loads_as_if_nothing_was_rolled_back), "");
 }
 
 TEST(CacheMutants, TablesThatAreWrongAreCaught) {
@@ -209,6 +245,9 @@ TEST(CacheMutants, TablesThatAreWrongAreCaught) {
   EXPECT_NE(fault_of<Tables>(Tables::Fault::gives_back_too_early), "");
   EXPECT_NE(fault_of<Tables>(Tables::Fault::counts_a_fork_once), "");
   EXPECT_NE(fault_of<Tables>(Tables::Fault::keeps_a_block), "");
+  EXPECT_NE(fault_of<Tables>(Tables::Fault::loads_into_the_saved_blocks), "");
+  EXPECT_NE(fault_of<Tables>(Tables::Fault::saves_whole_blocks_only), "");
+  EXPECT_NE(fault_of<Tables>(Tables::Fault::loads_behind_the_window), "");
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ class CacheUnderTest {
   virtual void roll_back(int32_t sequence, int64_t length) = 0;
   virtual std::optional<int32_t> fork(int32_t sequence, int64_t length) = 0;
   virtual bool snapshot(int32_t sequence) = 0;
+  // A new sequence with what a file holds to which this one was saved. Nothing: refused.
+  virtual std::optional<int32_t> save_and_load(int32_t sequence, const Tokens& tokens) = 0;
   // What is wrong with what the next row would see of a sequence that holds `tokens`; "" if nothing.
   virtual std::string fault(int32_t sequence, const Tokens& tokens) = 0;
   // What is wrong once no sequence is left (blocks that nobody gave back); "" if nothing.
@@ -46,10 +48,10 @@ struct CacheRun {
 };
 
 struct CacheOperations {
-  int64_t append = 0, refused = 0, roll_back = 0, fork = 0, snapshot = 0, release = 0, create = 0;
+  int64_t append = 0, refused = 0, roll_back = 0, fork = 0, snapshot = 0, save = 0, release = 0, create = 0;
   std::string fault;  // the first one, and after how many operations
 
-  int64_t total() const { return append + refused + roll_back + fork + snapshot + release + create; }
+  int64_t total() const { return append + refused + roll_back + fork + snapshot + save + release + create; }
 };
 
 class CacheOperationsRun {
@@ -82,7 +84,7 @@ class CacheOperationsRun {
 
   // One operation; the sequence that it touched, −1 if none is left of it.
   int32_t operate() {
-    const int64_t action = draw(20);
+    const int64_t action = draw(22);
     if (sequences_.empty() || action == 0) return create();
     const auto it = any();
     if (action <= 10) return append(it->first, it->second);
@@ -93,10 +95,30 @@ class CacheOperationsRun {
       ++done_.snapshot;
       return it->first;
     }
+    if (action <= 20) return save(it->first);
     cache_.release(it->first);
     sequences_.erase(it);
     ++done_.release;
     return -1;
+  }
+
+  // Loaded beside the one that was saved, or in its place as after a restart.
+  int32_t save(int32_t sequence) {
+    const Tokens tokens = sequences_.at(sequence);
+    const std::optional<int32_t> loaded =
+        tokens.empty() ? std::nullopt : cache_.save_and_load(sequence, tokens);
+    if (!loaded) {
+      ++done_.refused;
+      return sequence;
+    }
+    ++done_.save;
+    if (sequences_.contains(*loaded)) say(*loaded, "was loaded over");
+    sequences_[*loaded] = tokens;
+    if (draw(2) == 0) {
+      cache_.release(sequence);
+      sequences_.erase(sequence);
+    }
+    return *loaded;
   }
 
   int32_t create() {

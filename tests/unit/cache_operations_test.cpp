@@ -17,6 +17,7 @@
 #include "kernels/cpu/cpu_kernels.h"
 #include "tests/kernels/test_data.h"
 #include "tests/kernels/test_team.h"
+#include "tests/support/temp_folder.h"
 
 namespace rafter::testing {
 namespace {
@@ -27,13 +28,37 @@ using kernels::RecurrentShape;
 constexpr int32_t kSequences = 6;
 constexpr int64_t kMaxPositions = 700, kRowsPerStep = 90;
 
+// A file through which sequences go, and what is at hand while one is read.
+class ThroughFile {
+ public:
+  cache::SequenceWriter writer(const Tokens& tokens) {
+    return cache::SequenceWriter::create(path_, {{}, "", tokens}).value();
+  }
+  void reopen() {
+    file = cache::SequenceFile::open(path_).value();
+    body = file.checked_body().value();
+  }
+
+  cache::SequenceFile file;
+  cache::SequenceBody body{{}};
+
+ private:
+  TempFolder folder_;
+  std::string path_ = folder_ / "sequence";
+};
+
 // Keys and values, written and read through the tables as kernels do.
 class KvUnderTest : public CacheUnderTest {
  public:
-  // `reads`: which layer's keys each layer of the model reads; sharers read a donor's.
-  KvUnderTest(std::vector<int64_t> windows, std::vector<int32_t> reads) : windows_(windows), reads_(reads) {
+  // `reads`: which layer's keys each layer of the model reads; sharers read a donor's. `codes`: instead of
+  // elements, by layer.
+  KvUnderTest(std::vector<int64_t> windows, std::vector<int32_t> reads,
+              std::vector<kernels::KvCodes> codes = {})
+      : windows_(windows), reads_(reads) {
     std::vector<cache::LayerShape> shapes;
-    for (int64_t window : windows) shapes.push_back({2, 8, window});
+    codes.resize(windows.size());
+    for (size_t layer = 0; layer < windows.size(); ++layer)
+      shapes.push_back({2, 8, windows[layer], codes[layer]});
     int64_t bytes = 0;  // for about three of the six sequences, so that some are refused
     for (const cache::LayerShape& shape : shapes)
       bytes += cache::BlockStore::bytes_per_block({shape}, tensor::DType::f32) * 36;
@@ -52,7 +77,10 @@ class KvUnderTest : public CacheUnderTest {
     for (size_t i = 0; i < rows.size(); ++i) {
       const auto position = static_cast<int64_t>(before.size() + i);
       for (int32_t layer = 0; layer < static_cast<int32_t>(windows_.size()); ++layer)
-        visit(layer, sequence, position, [&](float& at, int32_t part) { at = stored(rows[i], layer, part); });
+        visit(layer, sequence, position, [&](std::byte* at, int32_t part) {
+          const float value = stored(rows[i], layer, part);
+          std::memcpy(at, &value, sizeof(value));
+        });
     }
     return true;
   }
@@ -66,6 +94,18 @@ class KvUnderTest : public CacheUnderTest {
     return copy.ok() ? std::optional(*copy) : std::nullopt;
   }
   bool snapshot(int32_t sequence) override { return cache_.take_snapshot(sequence); }
+  std::optional<int32_t> save_and_load(int32_t sequence, const Tokens& tokens) override {
+    cache::SequenceWriter writer = through_.writer(tokens);
+    save(sequence, writer);
+    EXPECT_TRUE(writer.finish_blocking().ok());
+    through_.reopen();
+    return load(through_);
+  }
+  void save(int32_t sequence, cache::SequenceWriter& writer) const { cache_.save(sequence, writer); }
+  std::optional<int32_t> load(ThroughFile& through) {
+    const auto loaded = cache_.restore(cache_.read(through.file, through.body).value());
+    return loaded.ok() ? std::optional(*loaded) : std::nullopt;
+  }
 
   std::string fault(int32_t sequence, const Tokens& tokens) override {
     const auto length = static_cast<int64_t>(tokens.size());
@@ -73,9 +113,11 @@ class KvUnderTest : public CacheUnderTest {
       const int64_t window = windows_[static_cast<size_t>(layer)];
       for (int64_t p = window == 0 ? 0 : std::max<int64_t>(0, length - window + 1); p < length; ++p) {
         std::string found;
-        visit(layer, sequence, p, [&](float& at, int32_t part) {
-          if (at != stored(tokens[static_cast<size_t>(p)], layer, part))
-            found = fmt::format("holds {} at {} of layer {}, of {} positions", at, p, layer, length);
+        visit(layer, sequence, p, [&](const std::byte* at, int32_t part) {
+          float value = 0;
+          std::memcpy(&value, at, sizeof(value));
+          if (value != stored(tokens[static_cast<size_t>(p)], layer, part))
+            found = fmt::format("holds {} at {} of layer {}, of {} positions", value, p, layer, length);
         });
         if (!found.empty()) return found;
       }
@@ -91,7 +133,7 @@ class KvUnderTest : public CacheUnderTest {
     return static_cast<float>(token) + 0.25f * static_cast<float>(part) + 0.0625f * static_cast<float>(layer);
   }
 
-  // A key and a value of a position, each of another head.
+  // A key and a value of a position, each of another head, and of codes a scale and a bias.
   template <typename Visit>
   void visit(int32_t layer, int32_t sequence, int64_t position, const Visit& visit) {
     kernels::StepInput input;
@@ -102,13 +144,27 @@ class KvUnderTest : public CacheUnderTest {
     const kernels::KvLayer view = cache_.layer(layer);
     const int32_t block = kernels::block_table(input, view, 0)[position / kBlockPositions];
     const int64_t within = position % kBlockPositions;
-    visit(*reinterpret_cast<float*>(view.keys + block * view.block_stride + view.offset(0, within)), 0);
-    visit(*reinterpret_cast<float*>(view.values + block * view.block_stride + view.offset(1, within)), 1);
+    std::byte* keys = view.keys + block * view.block_stride;
+    std::byte* values = view.values + block * view.block_stride;
+    visit(keys + view.offset(0, within), 0);
+    visit(values + view.offset(1, within), 1);
+    if (!view.has_codes()) return;
+    for (int32_t head = 0; head < 2; ++head) {
+      std::byte* scale = (head == 0 ? keys : values) + view.scale_offset(head, within, 0);
+      std::byte* bias = scale + 2 * kBlockPositions;
+      std::byte both[4];
+      std::memcpy(both, scale, 2);
+      std::memcpy(both + 2, bias, 2);
+      visit(both, 2 + head);
+      std::memcpy(scale, both, 2);
+      std::memcpy(bias, both + 2, 2);
+    }
   }
 
   std::vector<int64_t> windows_;
   std::vector<int32_t> reads_;
   cache::KvCache cache_;
+  ThroughFile through_;
 };
 
 constexpr RecurrentShape kState = {1, 1, 8, 16, 2, false};
@@ -218,6 +274,24 @@ class StateUnderTest : public CacheUnderTest {
     return std::nullopt;
   }
   bool snapshot(int32_t sequence) override { return store_.take_snapshot(sequence); }
+  std::optional<int32_t> save_and_load(int32_t sequence, const Tokens& tokens) override {
+    cache::SequenceWriter writer = through_.writer(tokens);
+    save(sequence, writer);
+    EXPECT_TRUE(writer.finish_blocking().ok());
+    through_.reopen();
+    return load(through_, sequence);
+  }
+  void save(int32_t sequence, cache::SequenceWriter& writer) const { store_.save(sequence, writer); }
+  // `saved`: the sequence that the file is of.
+  std::optional<int32_t> load(ThroughFile& through, int32_t saved) {
+    const auto parts = store_.read(through.file, through.body, store_.length(saved)).value();
+    EXPECT_TRUE(through.body.at_end());
+    const std::optional<int32_t> created = create();
+    if (!created) return created;
+    store_.restore(*created, parts);
+    naive_[*created] = naive_.at(saved);
+    return created;
+  }
   std::string fault(int32_t, const Tokens&) override { return fault_; }
   std::string leak() override {
     return store_.snapshot_bytes_in_use() == 0
@@ -229,6 +303,7 @@ class StateUnderTest : public CacheUnderTest {
   cache::RecurrentStore store_;
   std::map<int32_t, std::vector<NaiveState>> naive_;  // after each row, the empty one first
   std::string fault_;
+  ThroughFile through_;
   const kernels::KernelTable& table_ = kernels::cpu_kernels(base::supported_tiers().back());
   kernels::testing::TestTeam team_{1};
 };
@@ -268,6 +343,16 @@ class MixedUnderTest : public CacheUnderTest {
     return copy;
   }
   bool snapshot(int32_t sequence) override { return kv_.snapshot(sequence) && states_.snapshot(sequence); }
+  std::optional<int32_t> save_and_load(int32_t sequence, const Tokens& tokens) override {
+    cache::SequenceWriter writer = through_.writer(tokens);
+    kv_.save(sequence, writer);
+    states_.save(sequence, writer);
+    EXPECT_TRUE(writer.finish_blocking().ok());
+    through_.reopen();
+    const std::optional<int32_t> loaded = kv_.load(through_);
+    if (loaded && states_.load(through_, sequence) != loaded) ADD_FAILURE() << "loads by other numbers";
+    return loaded;
+  }
   std::string fault(int32_t sequence, const Tokens& tokens) override {
     const std::string kv = kv_.fault(sequence, tokens);
     return kv.empty() ? states_.fault(sequence, tokens) : kv;
@@ -280,6 +365,7 @@ class MixedUnderTest : public CacheUnderTest {
  private:
   KvUnderTest kv_{{0, 100, 0, 30}, {0, 1, 2, 3, 0, 1}};
   StateUnderTest states_;
+  ThroughFile through_;
 };
 
 std::unique_ptr<CacheUnderTest> make_cache(const std::string& kind) {
@@ -289,6 +375,10 @@ std::unique_ptr<CacheUnderTest> make_cache(const std::string& kind) {
   // Gemma 4's E sizes: the last layers read the keys of the last full and the last sliding layer before them.
   if (kind == "shared")
     return std::make_unique<KvUnderTest>(std::vector<int64_t>{100, 0}, std::vector{0, 1, 0, 0, 1});
+  if (kind == "codes") {
+    return std::make_unique<KvUnderTest>(std::vector<int64_t>{0, 100, 0}, std::vector{0, 1, 2},
+                                         std::vector<kernels::KvCodes>{{8, 8}, {4, 8}, {}});
+  }
   if (kind == "recurrent") return std::make_unique<StateUnderTest>();
   return std::make_unique<MixedUnderTest>();
 }
@@ -301,20 +391,20 @@ int64_t operations_per_kind() {
 TEST(CacheOperations, EveryKindHoldsWhatTheNextRowSees) {
   nlohmann::ordered_json kinds;
   int64_t total = 0;
-  for (const char* kind : {"full", "sliding", "shared", "recurrent", "mixed"}) {
+  for (const char* kind : {"full", "sliding", "shared", "codes", "recurrent", "mixed"}) {
     const auto cache = make_cache(kind);
     const CacheOperations done =
         run_cache_operations(*cache, {.operations = operations_per_kind(), .rows_per_step = kRowsPerStep});
     EXPECT_EQ(done.fault, "") << kind;
     EXPECT_EQ(done.total(), operations_per_kind()) << kind;
-    for (int64_t count : {done.append, done.roll_back, done.fork, done.snapshot, done.release})
-      EXPECT_GT(count, operations_per_kind() / 50) << kind;
-    kinds[kind] = {{"append", done.append}, {"refused", done.refused},   {"roll_back", done.roll_back},
-                   {"fork", done.fork},     {"snapshot", done.snapshot}, {"release", done.release},
-                   {"create", done.create}};
+    for (int64_t count : {done.append, done.roll_back, done.fork, done.snapshot, done.save, done.release})
+      EXPECT_GT(count, operations_per_kind() / 60) << kind;
+    kinds[kind] = {{"append", done.append},   {"refused", done.refused},   {"roll_back", done.roll_back},
+                   {"fork", done.fork},       {"snapshot", done.snapshot}, {"save and load", done.save},
+                   {"release", done.release}, {"create", done.create}};
     total += done.total();
   }
-  std::printf("%lld operations on 5 kinds of caches\n", static_cast<long long>(total));
+  std::printf("%lld operations on 6 kinds of caches\n", static_cast<long long>(total));
   const char* record = std::getenv("RAFTER_CACHE_RECORD");
   if (record == nullptr || HasFailure()) return;
   const nlohmann::ordered_json object = {{"operations", total}, {"faults", 0}, {"kinds", kinds}};

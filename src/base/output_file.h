@@ -9,12 +9,12 @@
 
 #include "base/result.h"
 
-namespace rafter::format {
+namespace rafter::base {
 
 class OutputFile {
  public:
-  // Creates the temporary file with room for `bytes`.
-  static base::Result<OutputFile> create(const std::string& path, uint64_t bytes);
+  // Creates the temporary file with room for `bytes`. `is_private`: only the user may read it.
+  static Result<OutputFile> create(const std::string& path, uint64_t bytes, bool is_private = false);
 
   OutputFile() = default;
   OutputFile(OutputFile&& other) noexcept;
@@ -23,14 +23,14 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile();
 
-  base::Status write_at(uint64_t offset, std::span<const std::byte> bytes);
+  Status write_at(uint64_t offset, std::span<const std::byte> bytes);
 
   // Syncs, renames over `path`, syncs the folder. Blocks until the disk has everything.
-  base::Status finish_blocking();
+  Status finish_blocking();
 
  private:
   std::string path_, temporary_;
   int descriptor_ = -1;
 };
 
-}  // namespace rafter::format
+}  // namespace rafter::base

@@ -1,4 +1,4 @@
-#include "format/output_file.h"
+#include "base/output_file.h"
 
 #include <cerrno>
 #include <cstring>
@@ -7,22 +7,23 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace rafter::format {
+namespace rafter::base {
 namespace {
 
-base::Error io_error(const std::string& path, const char* action) {
-  return {errno == ENOENT ? base::ErrorCode::not_found : base::ErrorCode::io,
+Error io_error(const std::string& path, const char* action) {
+  return {errno == ENOENT ? ErrorCode::not_found : ErrorCode::io,
           fmt::format("cannot {}: {}", action, std::strerror(errno)), path,
           errno == ENOSPC ? "free some disk space" : ""};
 }
 
 }  // namespace
 
-base::Result<OutputFile> OutputFile::create(const std::string& path, uint64_t bytes) {
+Result<OutputFile> OutputFile::create(const std::string& path, uint64_t bytes, bool is_private) {
   OutputFile file;
   file.path_ = path;
   file.temporary_ = fmt::format("{}.{}.tmp", path, ::getpid());
-  file.descriptor_ = ::open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  file.descriptor_ =
+      ::open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, is_private ? 0600 : 0644);
   if (file.descriptor_ < 0) return io_error(file.temporary_, "create file");
   // Claims the blocks now, so that a full disk is an error before the work; not every file system can.
   if (bytes > 0 && ::fallocate(file.descriptor_, 0, 0, static_cast<off_t>(bytes)) != 0 &&
@@ -49,7 +50,7 @@ OutputFile::~OutputFile() {
   ::unlink(temporary_.c_str());
 }
 
-base::Status OutputFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
+Status OutputFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
   size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t count =
@@ -61,7 +62,7 @@ base::Status OutputFile::write_at(uint64_t offset, std::span<const std::byte> by
   return {};
 }
 
-base::Status OutputFile::finish_blocking() {
+Status OutputFile::finish_blocking() {
   if (::fsync(descriptor_) != 0) return io_error(temporary_, "sync file");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return io_error(path_, "rename file");
   ::close(descriptor_);
@@ -76,4 +77,4 @@ base::Status OutputFile::finish_blocking() {
   return {};
 }
 
-}  // namespace rafter::format
+}  // namespace rafter::base
