@@ -56,6 +56,9 @@ bool read_head(std::span<const std::byte> bytes, SequenceHead& head) {
   const auto tokens = take_array(sizeof(int32_t));
   head.tokens.resize(tokens.size() / sizeof(int32_t));
   if (!tokens.empty()) std::memcpy(head.tokens.data(), tokens.data(), tokens.size());
+  const auto reentries = take_array(sizeof(int64_t));
+  head.reentries.resize(reentries.size() / sizeof(int64_t));
+  if (!reentries.empty()) std::memcpy(head.reentries.data(), reentries.data(), reentries.size());
   return bytes.empty() && !tokens.empty();
 }
 
@@ -72,6 +75,7 @@ base::Result<SequenceWriter> SequenceWriter::create(const std::string& path, con
   put_array(writer.head_, head.origin.mode.data(), head.origin.mode.size(), 1);
   put_array(writer.head_, head.space.data(), head.space.size(), 1);
   put_array(writer.head_, head.tokens.data(), head.tokens.size(), sizeof(int32_t));
+  put_array(writer.head_, head.reentries.data(), head.reentries.size(), sizeof(int64_t));
   RAFTER_ASSIGN(writer.file_, base::OutputFile::create(path, 0, /*is_private=*/true));
   writer.hash_.reset(XXH64_createState());
   XXH64_reset(writer.hash_.get(), 0);

@@ -1,8 +1,8 @@
 // A sequence in a file: what its caches hold, and whose it is.
 //
 //   head   "RAFTERKV", then little-endian: u32 version · u32 bytes of the head · u64 bytes of the body ·
-//          u64 xxh64 of the body · u64 model · text mode · text space · u64 count · i32 tokens [count] ·
-//          u64 xxh64 of the head up to here                                          (text: u64 length, bytes)
+//          u64 xxh64 of the body · u64 model · text mode · text space · tokens (i32) · re-entries (i64) ·
+//          u64 xxh64 of the head up to here; texts, tokens and re-entries as u64 count, then the elements
 //   body   what KvCache::save() and RecurrentStore::save() write, in this order: numbers of 64 bits, blocks
 //          and states as they lie in memory
 //
@@ -37,6 +37,8 @@ struct SequenceHead {
   SequenceOrigin origin;
   std::string space;            // sequences of other spaces are strangers (sched/prefix_tree.h)
   std::vector<int32_t> tokens;  // whose rows the caches hold
+  // Lengths that the sequence can be entered at, in no order; none: at every one.
+  std::vector<int64_t> reentries = {};
 };
 
 // Appends the body; the file is there once finish_blocking() says so.

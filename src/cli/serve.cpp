@@ -210,7 +210,7 @@ class Serving {
     if (count > 1) ::_exit(kInterruptedExit);
     fmt::print(stderr, "ending: answers may take up to {} s, another Ctrl-C ends at once\n",
                kPatience.count() / 1000);
-    server_.shut_down(kPatience, [this] { loop_.stop(); });
+    server_.shut_down(kPatience, [this] { service_.drain([this] { loop_.stop(); }); });
   }
 
   static constexpr int kInterruptedExit = 130;

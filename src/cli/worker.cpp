@@ -112,6 +112,8 @@ base::Result<EngineFlags> engine_flags(const WorkerFlags& flags, const format::C
 
 base::Result<serve::WorkerModel> open_model(const WorkerFlags& flags) {
   RAFTER_ASSIGN(const int64_t prompt_cache, parse_bytes(flags.prompt_cache, kGibibyte, "--prompt-cache"));
+  RAFTER_ASSIGN(const int64_t disk,
+                parse_bytes(flags.prompt_cache_disk, kGigabyte, "--prompt-cache-disk"));
   RAFTER_ASSIGN(const NamedModel named, find_model(flags.model));
   RAFTER_ASSIGN(format::Checkpoint opened, format::Checkpoint::open(named.path));
   const auto checkpoint = std::make_shared<const format::Checkpoint>(std::move(opened));
@@ -148,12 +150,19 @@ base::Result<serve::WorkerModel> open_model(const WorkerFlags& flags) {
     return schemas->constraint(schema);
   };
   owned->adapter = std::make_unique<decode::EngineAdapter>(engine);
+  std::shared_ptr<sched::SavedPrefixes> saved;
+  if (!flags.prompt_cache_dir.empty()) {
+    const auto log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+    RAFTER_ASSIGN(auto folder, sched::SavedPrefixes::open(*owned->adapter, {flags.prompt_cache_dir, disk, log}));
+    saved = std::make_shared<sched::SavedPrefixes>(std::move(folder));
+  }
   model.lane = std::make_unique<sched::Scheduler>(
       *owned->adapter, decode::GenerationSetting{text.tokenizer(), text.end_tokens()},
       sched::SchedulerOptions{.batch = flags.batch,
                               .queue = flags.queue,
                               .prefill_chunk = flags.engine.prefill_chunk,
-                              .prompt_cache_bytes = prompt_cache});
+                              .prompt_cache_bytes = prompt_cache,
+                              .saved = std::move(saved)});
   return model;
 }
 

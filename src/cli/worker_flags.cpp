@@ -41,6 +41,10 @@ void add_worker_flags(CLI::App& app, WorkerFlags& flags) {
   app.add_option("--prompt-cache", flags.prompt_cache,
                  "memory for prefixes that are kept after their requests: 2GB, 512MiB; 0: none")
       ->capture_default_str();
+  app.add_option("--prompt-cache-dir", flags.prompt_cache_dir,
+                 "a folder in which kept prefixes outlive the server (they hold conversations: keep it private)");
+  app.add_option("--prompt-cache-disk", flags.prompt_cache_disk, "the most that its files may take together")
+      ->capture_default_str();
   app.add_option("--memory-budget", flags.memory_budget,
                  "memory for weights, cache and scratch together, a number alone in GB (default: three "
                  "quarters of the machine's or the cgroup's)");
@@ -59,6 +63,8 @@ std::vector<std::string> worker_command(const std::string& program, const Worker
                                     std::to_string(flags.queue),
                                     "--prompt-cache",
                                     flags.prompt_cache,
+                                    "--prompt-cache-disk",
+                                    flags.prompt_cache_disk,
                                     "--executor",
                                     engine.executor,
                                     "--device",
@@ -66,6 +72,7 @@ std::vector<std::string> worker_command(const std::string& program, const Worker
   const auto add = [&](const char* name, const std::string& value) {
     words.insert(words.end(), {name, value});
   };
+  if (!flags.prompt_cache_dir.empty()) add("--prompt-cache-dir", flags.prompt_cache_dir);
   if (!flags.memory_budget.empty()) add("--memory-budget", flags.memory_budget);
   if (engine.threads > 0) add("--threads", std::to_string(engine.threads));
   if (engine.context > 0) add("--ctx", std::to_string(engine.context));

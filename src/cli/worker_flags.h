@@ -15,6 +15,8 @@ struct WorkerFlags {
   int64_t batch = 8;   // most requests whose rows share a step
   int64_t queue = 64;  // most that wait behind them
   std::string prompt_cache = "2GB";
+  std::string prompt_cache_dir;  // empty: prefixes end with the process
+  std::string prompt_cache_disk = "8GB";
   std::string memory_budget;  // empty: by the machine
   bool embeddings = false;
 };

@@ -28,6 +28,15 @@ class StepEngine {
   virtual bool has_room(std::span<const engine::Row> rows) const = 0;
   virtual bool can_hold(std::span<const engine::Growth> sequences) const = 0;
   virtual int64_t bytes_held(std::span<const int32_t> sequences) const = 0;
+  // --- sequences in files; an engine without them says so
+  virtual cache::SequenceOrigin sequence_origin() const { return {}; }
+  virtual base::Status save_sequence_blocking(int32_t, std::span<const int32_t>, const std::string&,
+                                              const std::string& path) const {
+    return base::Error{base::ErrorCode::unsupported, "this engine saves no sequences", path, ""};
+  }
+  virtual base::Result<engine::Engine::LoadedSequence> load_sequence_blocking(const std::string& path) {
+    return base::Error{base::ErrorCode::unsupported, "this engine loads no sequences", path, ""};
+  }
   virtual base::Status step(std::span<const engine::Row> rows) = 0;
   virtual std::span<const float> logits(int i) const = 0;
 };
@@ -58,6 +67,14 @@ class EngineAdapter final : public StepEngine {
   }
   int64_t bytes_held(std::span<const int32_t> sequences) const override {
     return engine_.bytes_held(sequences);
+  }
+  cache::SequenceOrigin sequence_origin() const override { return engine_.sequence_origin(); }
+  base::Status save_sequence_blocking(int32_t sequence, std::span<const int32_t> tokens,
+                                      const std::string& space, const std::string& path) const override {
+    return engine_.save_sequence_blocking(sequence, tokens, space, path);
+  }
+  base::Result<engine::Engine::LoadedSequence> load_sequence_blocking(const std::string& path) override {
+    return engine_.load_sequence_blocking(path);
   }
   base::Status step(std::span<const engine::Row> rows) override { return engine_.step(rows); }
   std::span<const float> logits(int i) const override { return engine_.logits(i); }

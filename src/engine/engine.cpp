@@ -432,7 +432,14 @@ base::Status Engine::save_sequence_blocking(int32_t sequence, std::span<const in
   if (!e.kv.is_on_host()) {
     return Error{ErrorCode::unsupported, "a GPU's cache is not saved", path, "use --device cpu"};
   }
-  const cache::SequenceHead head = {sequence_origin(), space, {tokens.begin(), tokens.end()}};
+  cache::SequenceHead head = {sequence_origin(), space, {tokens.begin(), tokens.end()}, {}};
+  if (!reenters_anywhere()) {
+    constexpr size_t kMost = 1024;
+    for (int64_t next = length(sequence); next > 0 && head.reentries.size() < kMost;) {
+      head.reentries.push_back(reentry_position(sequence, next));
+      next = head.reentries.back() - 1;
+    }
+  }
   RAFTER_ASSIGN(cache::SequenceWriter writer, cache::SequenceWriter::create(path, head));
   e.kv.save(sequence, writer);
   e.states.save(sequence, writer);

@@ -24,6 +24,7 @@ class PrefixTree {
     int32_t sequence = -1;
     bool is_kept = false;      // after its request; false: a request still appends to it
     mutable int64_t rank = 0;  // of kept leaves: the lowest gives way first
+    mutable bool is_saved = false;  // in a file, or is not to be
   };
   struct Order {
     bool operator()(const Leaf& a, const Leaf& b) const {

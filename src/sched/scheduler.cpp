@@ -146,15 +146,35 @@ void Scheduler::admit() {
 
 Scheduler::Admission Scheduler::try_admit(Request& request) {
   Generation& generation = *request.generation;
-  const Match match = find_prefix(generation);
+  Match match = find_prefix(generation);
   if (awaits_prefix(generation, match.length)) return Admission::awaits_prefix;
   if (!has_memory_for(generation, match)) return Admission::needs_memory;
+  if (load_prefix(request, match.length)) match = find_prefix(generation);
   if (!take_sequence(request, match)) return Admission::needs_memory;
   if (!generation.has_sampled()) stats_.cached_tokens += generation.held();
   const auto tokens = generation.tokens();
   request.leaf = tree_.insert(
       {generation.request().cache_space, {tokens.begin(), tokens.end()}, generation.sequence(), false, 0});
   return Admission::admitted;
+}
+
+// Takes a prefix out of a file if that saves enough. What is kept gives way, so far as it must.
+bool Scheduler::load_prefix(Request& request, int64_t found) {
+  if (options_.saved == nullptr || std::exchange(request.has_looked_in_files, true)) return false;
+  const Generation& generation = *request.generation;
+  const auto tokens = generation.tokens();
+  const SavedPrefixes::Match match = options_.saved->find(
+      generation.request().cache_space, tokens.first(tokens.size() - 1), found + kWorthWaiting);
+  if (match.path.empty()) return false;
+  auto loaded = options_.saved->load_blocking(match.path);
+  while (!loaded.ok() && loaded.error().code == base::ErrorCode::out_of_memory && evict_prefix(tree_.end()))
+    loaded = options_.saved->load_blocking(match.path);
+  if (!loaded.ok()) return false;
+  const int64_t rank = rank_of(clock_, loaded->head.tokens.size());
+  tree_.insert({loaded->head.space, std::move(loaded->head.tokens), loaded->sequence, true, rank, true});
+  ++stats_.loaded_prefixes;
+  trim_prefixes();
+  return true;
 }
 
 // The longest prefix that some sequence holds and can be entered at. The last token is computed in any case:
@@ -421,6 +441,27 @@ void Scheduler::trim_prefixes() {
       return;
     evict_prefix(tree_.end());
   }
+}
+
+PrefixTree::Handle Scheduler::unsaved_prefix() const {
+  PrefixTree::Handle best = tree_.end();
+  if (options_.saved == nullptr) return best;
+  for (auto leaf = tree_.leaves().begin(); leaf != tree_.end(); ++leaf) {
+    const bool is_worth_it = static_cast<int64_t>(leaf->tokens.size()) >= kWorthWaiting;
+    if (!leaf->is_kept || leaf->is_saved || !is_worth_it) continue;
+    if (best == tree_.end() || leaf->rank > best->rank) best = leaf;
+  }
+  return best;
+}
+
+bool Scheduler::has_unsaved_prefixes() const { return unsaved_prefix() != tree_.end(); }
+
+bool Scheduler::save_prefix_blocking() {
+  const PrefixTree::Handle leaf = unsaved_prefix();
+  if (leaf == tree_.end()) return false;
+  options_.saved->save_blocking(leaf->space, leaf->tokens, leaf->sequence);
+  leaf->is_saved = true;  // or was refused, and would be again
+  return true;
 }
 
 bool Scheduler::evict_prefix(PrefixTree::Handle spared) {

@@ -22,6 +22,7 @@
 
 #include "decode/generation.h"
 #include "sched/prefix_tree.h"
+#include "sched/saved_prefixes.h"
 #include "sched/step_budget.h"
 
 namespace rafter::sched {
@@ -31,6 +32,7 @@ struct SchedulerOptions {
   int64_t queue = int64_t{1} << 40;  // most requests that wait for one of these places
   int64_t prefill_chunk = 0;         // most prompt rows in one step; 0: the engine's row capacity
   int64_t prompt_cache_bytes = 0;    // of prefixes that are kept after their requests; 0: none are
+  std::shared_ptr<SavedPrefixes> saved = {};  // prefixes in files; none: they end with the process
   double stream_gap = 0.25;          // seconds; see StepBudget
   std::function<double()> now = {};  // seconds; empty: the steady clock
 };
@@ -38,6 +40,7 @@ struct SchedulerOptions {
 struct SchedulerStats {
   int64_t active = 0, queued = 0;
   int64_t kept_prefixes = 0, kept_tokens = 0;  // tokens: shared ones counted once
+  int64_t loaded_prefixes = 0;                 // from files
   int64_t steps = 0;
   int64_t prompt_tokens = 0, cached_tokens = 0, computed_prompt_tokens = 0, generated_tokens = 0;
   int64_t preemptions = 0;
@@ -67,6 +70,11 @@ class Scheduler {
   const PrefixTree& prefixes() const { return tree_; }
   // What the kept prefixes hold; without requests, all that the engine holds.
   int64_t kept_bytes() const;
+  // Whether kept prefixes are in no file yet that should be.
+  bool has_unsaved_prefixes() const;
+  // Saves one of them, the one that would stay longest; false if there is none. For when there is time: it
+  // blocks for as long as the disk takes.
+  bool save_prefix_blocking();
   // Releases every prefix that is kept.
   void drop_prefixes();
 
@@ -76,6 +84,7 @@ class Scheduler {
     std::unique_ptr<decode::Generation> generation;
     PrefixTree::Handle leaf;  // while it is active
     bool is_cancelled = false;
+    bool has_looked_in_files = false;
   };
   struct Share {  // of one request in the step
     decode::Generation* generation;
@@ -93,6 +102,8 @@ class Scheduler {
   Admission try_admit(Request& request);
   bool awaits_prefix(const decode::Generation& generation, int64_t found) const;
   Match find_prefix(const decode::Generation& generation) const;
+  bool load_prefix(Request& request, int64_t found);
+  PrefixTree::Handle unsaved_prefix() const;
   bool has_memory_for(const decode::Generation& generation, const Match& match) const;
   bool take_sequence(Request& request, const Match& match);
   void plan_step();

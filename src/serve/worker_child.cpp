@@ -81,6 +81,10 @@ void WorkerChild::kill() {
   if (pid_ > 0) ::kill(pid_, SIGKILL);
 }
 
+void WorkerChild::ask_to_end() {
+  if (pid_ > 0) ::kill(pid_, SIGTERM);
+}
+
 std::optional<std::string> WorkerChild::reap() {
   if (pid_ <= 0) return "has ended";
   int status = 0;

@@ -26,6 +26,7 @@ class WorkerChild {
   pid_t pid() const { return pid_; }
 
   void kill();
+  void ask_to_end();  // SIGTERM
   // How it has ended: "was killed by signal 9". Nothing while it has not.
   std::optional<std::string> reap();
   // The same, waiting for it; after a moment it is ended. The end of a process that holds a large model takes

@@ -62,9 +62,14 @@ void WorkerLink::send_blocking(const nlohmann::json& message) {
   queued_.notify_one();
 }
 
-std::vector<nlohmann::json> WorkerLink::receive_blocking(bool wait) {
+std::vector<nlohmann::json> WorkerLink::receive_blocking(std::optional<std::chrono::milliseconds> patience) {
   std::unique_lock lock(mutex_);
-  if (wait) received_.wait(lock, [&] { return !inbox_.empty() || ending_; });
+  const auto has_come = [&] { return !inbox_.empty() || ending_; };
+  if (patience) {
+    received_.wait_for(lock, *patience, has_come);
+  } else {
+    received_.wait(lock, has_come);
+  }
   return std::exchange(inbox_, {});
 }
 

@@ -26,8 +26,8 @@ class WorkerLink {
 
   // Waits while the front process is far behind in reading.
   void send_blocking(const nlohmann::json& message);
-  // What came; waits for something if `wait`, until a message or SIGTERM is there.
-  std::vector<nlohmann::json> receive_blocking(bool wait);
+  // What came; waits for a message or SIGTERM, for so long at most (none: for ever).
+  std::vector<nlohmann::json> receive_blocking(std::optional<std::chrono::milliseconds> patience);
   bool is_ending() const { return ending_; }  // SIGTERM came
 
  private:

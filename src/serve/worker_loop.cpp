@@ -69,13 +69,27 @@ class WorkerLoop {
 
   void run_blocking() {
     while (!link_.is_ending() || is_busy()) {
-      for (const json& message : link_.receive_blocking(/*wait=*/!is_busy())) handle(message);
+      const bool may_save = !is_busy() && model_.lane != nullptr && model_.lane->has_unsaved_prefixes();
+      const std::vector<json> messages = link_.receive_blocking(patience(may_save));
+      for (const json& message : messages) handle(message);
       if (is_busy()) model_.lane->step();
+      if (may_save && messages.empty()) model_.lane->save_prefix_blocking();
       publish();
+    }
+    while (model_.lane != nullptr && model_.lane->save_prefix_blocking()) {
     }
   }
 
  private:
+  // Prefixes are saved when nobody has asked for anything for a while: people read and type for longer, and
+  // an agent that asks again at once would have the same conversation written after every turn.
+  std::optional<std::chrono::milliseconds> patience(bool may_save) const {
+    constexpr std::chrono::milliseconds kIdle{2000};
+    if (is_busy()) return std::chrono::milliseconds(0);
+    if (may_save) return kIdle;
+    return std::nullopt;
+  }
+
   bool is_busy() const { return model_.lane != nullptr && !model_.lane->idle(); }
 
   void handle(const json& message) {

@@ -84,7 +84,7 @@ struct WorkerService::Impl : std::enable_shared_from_this<Impl> {
   uint64_t next_id = 1;
   std::deque<Clock::time_point> deaths;
   std::function<void()> on_drained;
-  bool draining = false;
+  bool draining = false, is_ending = false;
 
   void log(const std::string& line) const {
     if (options.log) options.log(line);
@@ -317,12 +317,11 @@ struct WorkerService::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void finish_drain() {
-    if (worker != nullptr) {
-      boost::system::error_code ignored;
-      worker->socket.close(ignored);  // it ends itself
-      worker->child.reap_blocking();
-      worker.reset();
+    if (worker != nullptr) {  // it saves what it keeps, and ends: lost() comes here again
+      if (std::exchange(is_ending, true)) return;
+      return state == ServiceState::ready ? worker->child.ask_to_end() : worker->child.kill();
     }
+    restart.cancel();
     watch.cancel();
     if (const auto done = std::exchange(on_drained, nullptr)) asio::post(context, done);
   }
@@ -347,6 +346,10 @@ void WorkerService::start() {
 void WorkerService::drain(std::function<void()> on_done) {
   impl_->draining = true;
   impl_->on_drained = std::move(on_done);
+  impl_->restart.expires_after(impl_->options.end_patience);  // nothing is restarted any more
+  impl_->restart.async_wait([self = impl_](const auto& error) {
+    if (!error && self->worker != nullptr) self->worker->child.kill();
+  });
   if (impl_->pending.empty()) impl_->finish_drain();
 }
 

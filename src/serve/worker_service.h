@@ -29,6 +29,8 @@ struct WorkerOptions {
   std::chrono::milliseconds first_pause =
       std::chrono::milliseconds(100);           // before a new one; then ten times that
   int most_deaths = 3;                          // within the minute
+  // What a worker has, from drain() on, to answer and to save its prefixes.
+  std::chrono::milliseconds end_patience = std::chrono::seconds(30);
   std::function<void(const std::string&)> log;  // one line about the worker's life; may be empty
 };
 
@@ -39,7 +41,8 @@ class WorkerService final : public ModelService {
   ~WorkerService() override;  // ends the worker; requests under way get no more calls
 
   void start();
-  // From here on requests are refused; when the last is answered the worker is ended and `on_done` called.
+  // From here on requests are refused; when the last is answered the worker ends, having saved what it
+  // keeps, and `on_done` is called.
   void drain(std::function<void()> on_done);
   // For tests and the log; −1 while there is none.
   int worker_pid() const;

@@ -4,6 +4,7 @@
 #include "tests/models/engine_fixture.h"
 #include "tests/support/agent_conversation.h"
 #include "tests/support/lane_checks.h"
+#include "tests/support/restart_checks.h"
 
 namespace rafter::decode {
 namespace {
@@ -147,6 +148,40 @@ TEST(SchedulerMutants, AConversationComputedAgain) {
   const auto engine = open_engine(copy_with_long_context(found->path, folder), options);
   ForgetfulEngine forgetful(*engine);
   EXPECT_GT(replay_conversation(forgetful).ratio(), 1.1);
+}
+
+// Files that hold something else than what was saved.
+class LoadsAnOlderState : public FakeEngine {
+ public:
+  using FakeEngine::FakeEngine;
+  base::Result<engine::Engine::LoadedSequence> load_sequence_blocking(const std::string& path) override {
+    RAFTER_ASSIGN(auto loaded, FakeEngine::load_sequence_blocking(path));
+    sequences.at(loaded.sequence)[3] ^= 1;
+    return loaded;
+  }
+};
+class SavesNothing : public FakeEngine {
+ public:
+  using FakeEngine::FakeEngine;
+  base::Status save_sequence_blocking(int32_t, std::span<const int32_t>, const std::string&,
+                                      const std::string&) const override {
+    return {};
+  }
+};
+class KnowsEveryModel : public FakeEngine {  // its own files seem to be another's
+ public:
+  using FakeEngine::FakeEngine;
+  cache::SequenceOrigin sequence_origin() const override { return {++asked_, "bf16"}; }
+
+ private:
+  mutable uint64_t asked_ = 0;
+};
+
+TEST(SchedulerMutants, ARestartThatForgetsOrRemembersWrongly) {
+  ASSERT_EQ(restart_faults<FakeEngine>(), "");
+  EXPECT_FAULT(restart_faults<LoadsAnOlderState>(), "other tokens");
+  EXPECT_FAULT(restart_faults<SavesNothing>(), "files");
+  EXPECT_FAULT(restart_faults<KnowsEveryModel>(), "were taken");
 }
 
 }  // namespace

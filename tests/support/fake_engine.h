@@ -98,7 +98,32 @@ class FakeEngine : public StepEngine {
   }
   std::span<const float> logits(int i) const override { return logits_.at(static_cast<size_t>(i)); }
 
+  // A file holds the tokens alone.
+  cache::SequenceOrigin sequence_origin() const override { return origin; }
+  base::Status save_sequence_blocking(int32_t sequence, std::span<const int32_t> tokens,
+                                      const std::string& space, const std::string& path) const override {
+    RAFTER_CHECK(std::equal(tokens.begin(), tokens.end(), sequences.at(sequence).begin(),
+                            sequences.at(sequence).end()));
+    RAFTER_ASSIGN(auto writer, cache::SequenceWriter::create(
+                                   path, {origin, space, {tokens.begin(), tokens.end()}, {}}));
+    writer.append(std::vector<std::byte>(tokens.size()));
+    return saves_fail ? base::Status(failure) : writer.finish_blocking();
+  }
+  base::Result<engine::Engine::LoadedSequence> load_sequence_blocking(const std::string& path) override {
+    RAFTER_ASSIGN(const auto file, cache::SequenceFile::open(path));
+    RAFTER_TRY(file.check_origin(origin));
+    RAFTER_TRY(check_body(file));
+    if (positions_held() + static_cast<int64_t>(file.head().tokens.size()) > total_positions) {
+      return base::Error{base::ErrorCode::out_of_memory, "the store is full", "cache", ""};
+    }
+    RAFTER_ASSIGN(const int32_t sequence, create_sequence());
+    sequences.at(sequence) = file.head().tokens;
+    return engine::Engine::LoadedSequence{sequence, file.head()};
+  }
+
   std::map<int32_t, std::vector<int32_t>> sequences;
+  cache::SequenceOrigin origin = {1, "bf16"};
+  bool saves_fail = false;
   int64_t store_positions = 1 << 30;  // what check_fits allows
   int64_t total_positions = 1 << 30;  // of all sequences together
   size_t max_sequences = 1 << 20;
@@ -108,6 +133,12 @@ class FakeEngine : public StepEngine {
   std::vector<std::set<int32_t>> step_sequences;  // sequences in each step
 
  private:
+  static base::Status check_body(const cache::SequenceFile& file) {
+    RAFTER_ASSIGN(const auto body, file.checked_body());
+    (void)body;
+    return {};
+  }
+
   int64_t vocabulary_, context_;
   int capacity_;
   Model model_;

@@ -10,7 +10,7 @@ namespace {
 
 // Values other than the defaults, by flag.
 const std::vector<std::pair<std::string, std::string>> kValues = {
-    {"--batch", "3"},       {"--queue", "7"},           {"--prompt-cache", "5MB"}, {"--memory-budget", "9"},
+    {"--batch", "3"},       {"--queue", "7"},           {"--prompt-cache", "5MB"}, {"--prompt-cache-dir", "/cache"}, {"--prompt-cache-disk", "3GB"}, {"--memory-budget", "9"},
     {"--device", "cuda:1"}, {"--threads", "2"},         {"--ctx", "77"},           {"--prefill-chunk", "33"},
     {"--kv-quant", "8"},    {"--executor", "reference"}};
 const std::vector<std::string> kSwitches = {"--embeddings", "--precise"};
