@@ -31,8 +31,7 @@ std::string BlockTables::fault_of(const std::vector<SavedSpan>& spans, int64_t c
   std::map<int32_t, int64_t> places;  // of each block: which of a sequence's it is
   int64_t longest = std::min(spans.front().length, kMostPositions);
   for (const SavedSpan& span : spans) {
-    if (span.length <= 0 || span.length > longest || span.first < 0 ||
-        span.first > first_needed(span.length))
+    if (span.length <= 0 || span.length > longest || span.first < 0 || span.first > first_needed(span.length))
       return fmt::format("a span of {} positions from block {} on", span.length, span.first);
     if (static_cast<int64_t>(span.blocks.size()) != blocks_for(span.length) - span.first)
       return fmt::format("{} blocks for {} positions", span.blocks.size(), span.length);
@@ -55,10 +54,10 @@ base::Status BlockTables::restore(int32_t sequence, const std::vector<SavedSpan>
   RAFTER_CHECK(exists(sequence) && length(sequence) == 0, "sequence {}", sequence);
   const SavedSpan& own = spans.front();
   if (own.length > shape_.max_positions) {
-    return base::Error{base::ErrorCode::out_of_memory,
-                       fmt::format("{} positions were saved and the context limit is {}", own.length,
-                                   shape_.max_positions),
-                       "cache", "use a larger --ctx"};
+    return base::Error{
+        base::ErrorCode::out_of_memory,
+        fmt::format("{} positions were saved and the context limit is {}", own.length, shape_.max_positions),
+        "cache", "use a larger --ctx"};
   }
   const auto needed = static_cast<int64_t>(own.blocks.size());
   while (needed > store_->free_blocks() && !recent_.empty()) drop(recent_.back());

@@ -91,7 +91,8 @@ base::Result<KvCache::Saved> KvCache::read(const SequenceFile& file, SequenceBod
   if (const int64_t positions = body.number(); positions != kBlockPositions)
     return differs("blocks of", positions, kBlockPositions);
   const auto kinds = static_cast<int64_t>(kinds_.size());
-  if (const int64_t stored = body.number(); stored != kinds) return differs("kinds of layers:", stored, kinds);
+  if (const int64_t stored = body.number(); stored != kinds)
+    return differs("kinds of layers:", stored, kinds);
   for (const Kind& kind : kinds_) {
     if (const int64_t window = body.number(); window != kind.window)
       return differs("a window of", window, kind.window);

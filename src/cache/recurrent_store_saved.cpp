@@ -27,9 +27,8 @@ void RecurrentStore::save(int32_t sequence, SequenceWriter& out) const {
   }
   std::vector<SnapshotRef> parts = holders_[static_cast<size_t>(sequence)];
   std::erase_if(parts, [](const SnapshotRef& part) { return part->state.length == 0; });  // needs no file
-  std::sort(parts.begin(), parts.end(), [](const SnapshotRef& a, const SnapshotRef& b) {
-    return a->state.length > b->state.length;
-  });
+  std::sort(parts.begin(), parts.end(),
+            [](const SnapshotRef& a, const SnapshotRef& b) { return a->state.length > b->state.length; });
   parts.insert(parts.begin(), snapshot_of(sequence));
   out.number(static_cast<int64_t>(parts.size()));
   for (const SnapshotRef& part : parts) {

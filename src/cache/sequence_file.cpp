@@ -144,10 +144,10 @@ base::Result<SequenceFile> SequenceFile::open(const std::string& path) {
   if (std::string_view(fixed.magic, sizeof(fixed.magic)) != kMagic)
     return damaged(path, "not a saved sequence");
   if (fixed.version != kVersion) {
-    return base::Error{base::ErrorCode::unsupported,
-                       fmt::format("a saved sequence of version {}; this program reads version {}",
-                                   fixed.version, kVersion),
-                       path, "delete the file"};
+    return base::Error{
+        base::ErrorCode::unsupported,
+        fmt::format("a saved sequence of version {}; this program reads version {}", fixed.version, kVersion),
+        path, "delete the file"};
   }
   const size_t head_bytes = fixed.head_bytes;
   if (head_bytes < sizeof(fixed) + sizeof(uint64_t) || head_bytes > kMostHeadBytes ||
@@ -187,9 +187,9 @@ base::Status SequenceFile::check_origin(const SequenceOrigin& origin) const {
                    "load it with the checkpoint and the options that it was saved with");
   }
   if (head_.origin.mode != origin.mode) {
-    return differs(fmt::format("holds keys and values as {} and this cache as {}", head_.origin.mode,
-                               origin.mode),
-                   "use the same --kv-quant");
+    return differs(
+        fmt::format("holds keys and values as {} and this cache as {}", head_.origin.mode, origin.mode),
+        "use the same --kv-quant");
   }
   return {};
 }

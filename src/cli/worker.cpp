@@ -112,8 +112,7 @@ base::Result<EngineFlags> engine_flags(const WorkerFlags& flags, const format::C
 
 base::Result<serve::WorkerModel> open_model(const WorkerFlags& flags) {
   RAFTER_ASSIGN(const int64_t prompt_cache, parse_bytes(flags.prompt_cache, kGibibyte, "--prompt-cache"));
-  RAFTER_ASSIGN(const int64_t disk,
-                parse_bytes(flags.prompt_cache_disk, kGigabyte, "--prompt-cache-disk"));
+  RAFTER_ASSIGN(const int64_t disk, parse_bytes(flags.prompt_cache_disk, kGigabyte, "--prompt-cache-disk"));
   RAFTER_ASSIGN(const NamedModel named, find_model(flags.model));
   RAFTER_ASSIGN(format::Checkpoint opened, format::Checkpoint::open(named.path));
   const auto checkpoint = std::make_shared<const format::Checkpoint>(std::move(opened));
@@ -153,7 +152,8 @@ base::Result<serve::WorkerModel> open_model(const WorkerFlags& flags) {
   std::shared_ptr<sched::SavedPrefixes> saved;
   if (!flags.prompt_cache_dir.empty()) {
     const auto log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
-    RAFTER_ASSIGN(auto folder, sched::SavedPrefixes::open(*owned->adapter, {flags.prompt_cache_dir, disk, log}));
+    RAFTER_ASSIGN(auto folder,
+                  sched::SavedPrefixes::open(*owned->adapter, {flags.prompt_cache_dir, disk, log}));
     saved = std::make_shared<sched::SavedPrefixes>(std::move(folder));
   }
   model.lane = std::make_unique<sched::Scheduler>(

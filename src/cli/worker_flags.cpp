@@ -41,8 +41,9 @@ void add_worker_flags(CLI::App& app, WorkerFlags& flags) {
   app.add_option("--prompt-cache", flags.prompt_cache,
                  "memory for prefixes that are kept after their requests: 2GB, 512MiB; 0: none")
       ->capture_default_str();
-  app.add_option("--prompt-cache-dir", flags.prompt_cache_dir,
-                 "a folder in which kept prefixes outlive the server (they hold conversations: keep it private)");
+  app.add_option(
+      "--prompt-cache-dir", flags.prompt_cache_dir,
+      "a folder in which kept prefixes outlive the server (they hold conversations: keep it private)");
   app.add_option("--prompt-cache-disk", flags.prompt_cache_disk, "the most that its files may take together")
       ->capture_default_str();
   app.add_option("--memory-budget", flags.memory_budget,

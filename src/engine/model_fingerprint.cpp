@@ -12,9 +12,7 @@ constexpr int64_t kSampleBytes = 256;
 
 class Hash {
  public:
-  void add(const void* data, size_t bytes) {
-    value_ = XXH64(data, bytes, value_);
-  }
+  void add(const void* data, size_t bytes) { value_ = XXH64(data, bytes, value_); }
   void add(const std::string& text) {
     add(static_cast<int64_t>(text.size()));
     add(text.data(), text.size());

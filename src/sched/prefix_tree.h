@@ -22,8 +22,8 @@ class PrefixTree {
     std::string space;            // leaves of other spaces are never found
     std::vector<int32_t> tokens;  // of a request under way: its prompt, which need not be computed yet
     int32_t sequence = -1;
-    bool is_kept = false;      // after its request; false: a request still appends to it
-    mutable int64_t rank = 0;  // of kept leaves: the lowest gives way first
+    bool is_kept = false;           // after its request; false: a request still appends to it
+    mutable int64_t rank = 0;       // of kept leaves: the lowest gives way first
     mutable bool is_saved = false;  // in a file, or is not to be
   };
   struct Order {

@@ -125,9 +125,10 @@ void SavedPrefixes::save_blocking(const std::string& space, std::span<const int3
                                   int32_t sequence) {
   const int64_t estimate = engine_->bytes_held(std::span(&sequence, 1));
   if (estimate > options_.bytes) {
-    return log(fmt::format("a prefix of {} tokens is not saved: it takes {} bytes and --prompt-cache-disk "
-                           "allows {}",
-                           tokens.size(), estimate, options_.bytes));
+    return log(
+        fmt::format("a prefix of {} tokens is not saved: it takes {} bytes and --prompt-cache-disk "
+                    "allows {}",
+                    tokens.size(), estimate, options_.bytes));
   }
   const std::string path =
       (fs::path(options_.folder) / name_of(engine_->sequence_origin(), space, tokens)).string();
@@ -151,8 +152,7 @@ void SavedPrefixes::remove_covered(const std::string& space, std::span<const int
     const cache::SequenceHead& head = files_[i].head;
     const auto length = static_cast<int64_t>(head.tokens.size());
     if (files_[i].is_ours && head.space == space && head.tokens.size() < tokens.size() &&
-        common_prefix(head.tokens, tokens) == length &&
-        engine_->reentry_position(sequence, length) == length)
+        common_prefix(head.tokens, tokens) == length && engine_->reentry_position(sequence, length) == length)
       remove(i);
   }
 }

@@ -1,6 +1,6 @@
 // Prefixes in files of a folder, so that conversations outlive the process (`rafter serve
-// --prompt-cache-dir`). A file is one sequence (cache/sequence_file.h); several models and servers may share a
-// folder: each reads its own model's files only, and files appear whole or not at all.
+// --prompt-cache-dir`). A file is one sequence (cache/sequence_file.h); several models and servers may share
+// a folder: each reads its own model's files only, and files appear whole or not at all.
 //
 // What goes wrong with a file is said and costs no more than the file: a prefix that is not saved, or is
 // computed again.

@@ -28,13 +28,13 @@
 namespace rafter::sched {
 
 struct SchedulerOptions {
-  int64_t batch = 64;                // most requests whose rows share a step
-  int64_t queue = int64_t{1} << 40;  // most requests that wait for one of these places
-  int64_t prefill_chunk = 0;         // most prompt rows in one step; 0: the engine's row capacity
-  int64_t prompt_cache_bytes = 0;    // of prefixes that are kept after their requests; 0: none are
+  int64_t batch = 64;                         // most requests whose rows share a step
+  int64_t queue = int64_t{1} << 40;           // most requests that wait for one of these places
+  int64_t prefill_chunk = 0;                  // most prompt rows in one step; 0: the engine's row capacity
+  int64_t prompt_cache_bytes = 0;             // of prefixes that are kept after their requests; 0: none are
   std::shared_ptr<SavedPrefixes> saved = {};  // prefixes in files; none: they end with the process
-  double stream_gap = 0.25;          // seconds; see StepBudget
-  std::function<double()> now = {};  // seconds; empty: the steady clock
+  double stream_gap = 0.25;                   // seconds; see StepBudget
+  std::function<double()> now = {};           // seconds; empty: the steady clock
 };
 
 struct SchedulerStats {

@@ -27,8 +27,8 @@ struct WorkerOptions {
   // once a second; every op of a step, and every page that comes from a disk, is something done.
   std::chrono::milliseconds stuck_after = std::chrono::seconds(15);
   std::chrono::milliseconds first_pause =
-      std::chrono::milliseconds(100);           // before a new one; then ten times that
-  int most_deaths = 3;                          // within the minute
+      std::chrono::milliseconds(100);  // before a new one; then ten times that
+  int most_deaths = 3;                 // within the minute
   // What a worker has, from drain() on, to answer and to save its prefixes.
   std::chrono::milliseconds end_patience = std::chrono::seconds(30);
   std::function<void(const std::string&)> log;  // one line about the worker's life; may be empty

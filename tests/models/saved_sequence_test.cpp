@@ -1,10 +1,10 @@
 // Sequences in files: what another engine makes of one has the bits of the sequence that was saved, for every
 // kind of cache; and whatever a file holds, it is loaded whole or refused with a reason.
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <random>
 
-#include <csignal>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <xxhash.h>

@@ -95,6 +95,40 @@ class SuddenlySlow final : public TimedEngine {
 };
 TEST(SchedulerMutants, AStreamThatStalls) { EXPECT_FAULT(faults_of<SuddenlySlow>(), "gap"); }
 
+// Files that hold something else than what was saved.
+class LoadsAnOlderState : public FakeEngine {
+ public:
+  using FakeEngine::FakeEngine;
+  base::Result<engine::Engine::LoadedSequence> load_sequence_blocking(const std::string& path) override {
+    RAFTER_ASSIGN(auto loaded, FakeEngine::load_sequence_blocking(path));
+    sequences.at(loaded.sequence)[3] ^= 1;
+    return loaded;
+  }
+};
+class SavesNothing : public FakeEngine {
+ public:
+  using FakeEngine::FakeEngine;
+  base::Status save_sequence_blocking(int32_t, std::span<const int32_t>, const std::string&,
+                                      const std::string&) const override {
+    return {};
+  }
+};
+class KnowsEveryModel : public FakeEngine {  // its own files seem to be another's
+ public:
+  using FakeEngine::FakeEngine;
+  cache::SequenceOrigin sequence_origin() const override { return {100 + ++asked_, "bf16"}; }
+
+ private:
+  mutable uint64_t asked_ = 0;
+};
+
+TEST(SchedulerMutants, ARestartThatForgetsOrRemembersWrongly) {
+  ASSERT_EQ(restart_faults<FakeEngine>(), "");
+  EXPECT_FAULT(restart_faults<LoadsAnOlderState>(), "other tokens");
+  EXPECT_FAULT(restart_faults<SavesNothing>(), "files");
+  EXPECT_FAULT(restart_faults<KnowsEveryModel>(), "were taken");
+}
+
 }  // namespace
 }  // namespace rafter::decode
 
@@ -148,40 +182,6 @@ TEST(SchedulerMutants, AConversationComputedAgain) {
   const auto engine = open_engine(copy_with_long_context(found->path, folder), options);
   ForgetfulEngine forgetful(*engine);
   EXPECT_GT(replay_conversation(forgetful).ratio(), 1.1);
-}
-
-// Files that hold something else than what was saved.
-class LoadsAnOlderState : public FakeEngine {
- public:
-  using FakeEngine::FakeEngine;
-  base::Result<engine::Engine::LoadedSequence> load_sequence_blocking(const std::string& path) override {
-    RAFTER_ASSIGN(auto loaded, FakeEngine::load_sequence_blocking(path));
-    sequences.at(loaded.sequence)[3] ^= 1;
-    return loaded;
-  }
-};
-class SavesNothing : public FakeEngine {
- public:
-  using FakeEngine::FakeEngine;
-  base::Status save_sequence_blocking(int32_t, std::span<const int32_t>, const std::string&,
-                                      const std::string&) const override {
-    return {};
-  }
-};
-class KnowsEveryModel : public FakeEngine {  // its own files seem to be another's
- public:
-  using FakeEngine::FakeEngine;
-  cache::SequenceOrigin sequence_origin() const override { return {++asked_, "bf16"}; }
-
- private:
-  mutable uint64_t asked_ = 0;
-};
-
-TEST(SchedulerMutants, ARestartThatForgetsOrRemembersWrongly) {
-  ASSERT_EQ(restart_faults<FakeEngine>(), "");
-  EXPECT_FAULT(restart_faults<LoadsAnOlderState>(), "other tokens");
-  EXPECT_FAULT(restart_faults<SavesNothing>(), "files");
-  EXPECT_FAULT(restart_faults<KnowsEveryModel>(), "were taken");
 }
 
 }  // namespace

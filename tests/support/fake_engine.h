@@ -104,8 +104,8 @@ class FakeEngine : public StepEngine {
                                       const std::string& space, const std::string& path) const override {
     RAFTER_CHECK(std::equal(tokens.begin(), tokens.end(), sequences.at(sequence).begin(),
                             sequences.at(sequence).end()));
-    RAFTER_ASSIGN(auto writer, cache::SequenceWriter::create(
-                                   path, {origin, space, {tokens.begin(), tokens.end()}, {}}));
+    RAFTER_ASSIGN(auto writer,
+                  cache::SequenceWriter::create(path, {origin, space, {tokens.begin(), tokens.end()}, {}}));
     writer.append(std::vector<std::byte>(tokens.size()));
     return saves_fail ? base::Status(failure) : writer.finish_blocking();
   }

@@ -27,7 +27,8 @@ inline void save_all(sched::Scheduler& lane) {
 
 inline std::vector<int32_t> numbered(size_t count, int32_t first = 0) {
   std::vector<int32_t> tokens;
-  for (size_t i = 0; i < count; ++i) tokens.push_back(static_cast<int32_t>((static_cast<size_t>(first) + 7 * i) % 250));
+  for (size_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<int32_t>((static_cast<size_t>(first) + 7 * i) % 250));
   return tokens;
 }
 
@@ -49,7 +50,8 @@ std::string restart_faults() {
     const auto result = sched::generate_blocking(lane, greedy(conversation, 20)).value();
     if (result.tokens != expected.tokens) return fmt::format("turn {} gives other tokens", turn);
     if (result.cached_tokens != static_cast<int64_t>(known))
-      return fmt::format("turn {}: {} tokens were known and {} were taken", turn, known, result.cached_tokens);
+      return fmt::format("turn {}: {} tokens were known and {} were taken", turn, known,
+                         result.cached_tokens);
     save_all(lane);
     if (saved->files().size() != 1) return fmt::format("turn {}: {} files", turn, saved->files().size());
     conversation.insert(conversation.end(), result.tokens.begin(), result.tokens.end());

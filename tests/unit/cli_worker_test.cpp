@@ -456,5 +456,88 @@ TEST(WorkerFrames, HostileOnesAreErrors) {
   EXPECT_TRUE(fails(frame + deep));
 }
 
+// A worker that ends in order saves what it keeps; the next one finds it. Every kind of cache.
+TEST_F(Worker, ARestartFindsWhatWasComputed) {
+  struct Restarted {
+    const char* shape;
+    std::vector<std::string> flags;
+  };
+  const Restarted kCases[] = {{"llama3-tiny", {}},
+                              {"llama3-tiny", {"--kv-quant", "8"}},
+                              {"gemma4-e2b-tiny", {"--kv-quant", "4"}},
+                              {"qwen3.5-4b-tiny", {}}};
+  for (const Restarted& restarted : kCases) {
+    const TempFolder folder, cache;
+    const std::string model = write_synth_model(restarted.shape, "mlx4", folder / "model");
+    std::vector<std::string> flags = {"--prompt-cache-dir", cache.path()};
+    flags.insert(flags.end(), restarted.flags.begin(), restarted.flags.end());
+    CompletionRequest request = request_of(2, 300, 20);
+    request.boundaries = {200, 300};
+    decode::GenerationResult first;
+    for (const bool is_restarted : {false, true}) {
+      ServedModel served(model, flags);
+      ASSERT_TRUE(served.run_until_ready()) << served.service().state_reason();
+      if (is_restarted) {  // goes on with what was answered, and asks again what was asked
+        CompletionRequest again = request;
+        const decode::GenerationResult same = served.ask(again);
+        EXPECT_EQ(same.tokens, first.tokens) << restarted.shape;
+        EXPECT_EQ(same.logits_hash, first.logits_hash) << restarted.shape;
+        EXPECT_GE(same.cached_tokens, 200) << restarted.shape;
+      } else {
+        first = served.ask(request);
+        ASSERT_FALSE(first.error.has_value()) << first.error->message();
+        EXPECT_EQ(first.cached_tokens, 0);
+      }
+      bool drained = false;
+      served.service().drain([&] { drained = true; });
+      EXPECT_TRUE(served.run_until([&] { return drained; }));
+      EXPECT_FALSE(fs::is_empty(cache.path())) << restarted.shape;
+    }
+  }
+}
+
+TEST_F(Worker, SavesWhileNobodyAsks) {
+  const TempFolder cache;
+  ServedModel served(model_, {"--prompt-cache-dir", cache.path()});
+  ASSERT_TRUE(served.run_until_ready());
+  served.ask(request_of(2, 100, 5));
+  EXPECT_TRUE(served.run_until([&] { return !fs::is_empty(cache.path()); }, 20));
+  ::kill(served.service().worker_pid(), SIGKILL);  // in the middle of anything: a new one reads what is whole
+  ASSERT_TRUE(served.run_until([&] { return served.service().state() != ServiceState::ready; }));
+  ASSERT_TRUE(served.run_until_ready());
+  EXPECT_EQ(served.ask(request_of(2, 100, 5)).cached_tokens, 99);
+}
+
+// As when the disk is full: files of the worker may have 4 KiB.
+TEST_F(Worker, AFullDiskIsSaidAndHarmsNothing) {
+  const TempFolder cache;
+  const std::string errors = cache / "errors";
+  serve::WorkerOptions options;
+  options.command = {"/bin/sh",
+                     "-c",
+                     fmt::format("ulimit -f 8; exec \"$@\" 2>>{}", errors),
+                     "sh",
+                     RAFTER_PROGRAM,
+                     "worker",
+                     model_,
+                     "--device",
+                     "cpu",
+                     "--threads",
+                     "1",
+                     "--prompt-cache-dir",
+                     cache / "prefixes"};
+  ServedModel served(options);
+  ASSERT_TRUE(served.run_until_ready());
+  const decode::GenerationResult first = served.ask(request_of(2, 300, 5));
+  EXPECT_TRUE(served.run_until([&] { return read_file(errors).find("not saved") != std::string::npos; }, 20))
+      << read_file(errors);
+  EXPECT_NE(read_file(errors).find("File too large"), std::string::npos) << read_file(errors);
+  EXPECT_TRUE(fs::is_empty(cache / "prefixes")) << "a part of a file is left";
+  const decode::GenerationResult again = served.ask(request_of(2, 300, 5));
+  EXPECT_EQ(again.tokens, first.tokens);
+  EXPECT_EQ(again.cached_tokens, 299);
+  EXPECT_EQ(served.log().size(), 1u) << served.log().back();  // that the model is ready
+}
+
 }  // namespace
 }  // namespace rafter::testing

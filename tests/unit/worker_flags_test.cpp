@@ -9,10 +9,18 @@ namespace rafter::cli {
 namespace {
 
 // Values other than the defaults, by flag.
-const std::vector<std::pair<std::string, std::string>> kValues = {
-    {"--batch", "3"},       {"--queue", "7"},           {"--prompt-cache", "5MB"}, {"--prompt-cache-dir", "/cache"}, {"--prompt-cache-disk", "3GB"}, {"--memory-budget", "9"},
-    {"--device", "cuda:1"}, {"--threads", "2"},         {"--ctx", "77"},           {"--prefill-chunk", "33"},
-    {"--kv-quant", "8"},    {"--executor", "reference"}};
+const std::vector<std::pair<std::string, std::string>> kValues = {{"--batch", "3"},
+                                                                  {"--queue", "7"},
+                                                                  {"--prompt-cache", "5MB"},
+                                                                  {"--prompt-cache-dir", "/cache"},
+                                                                  {"--prompt-cache-disk", "3GB"},
+                                                                  {"--memory-budget", "9"},
+                                                                  {"--device", "cuda:1"},
+                                                                  {"--threads", "2"},
+                                                                  {"--ctx", "77"},
+                                                                  {"--prefill-chunk", "33"},
+                                                                  {"--kv-quant", "8"},
+                                                                  {"--executor", "reference"}};
 const std::vector<std::string> kSwitches = {"--embeddings", "--precise"};
 
 // `serve` takes the worker's flags and starts the worker with them: none may be lost on the way.

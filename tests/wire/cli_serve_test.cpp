@@ -206,5 +206,35 @@ TEST_F(CliServe, SaysWhatItCannotDo) {
   EXPECT_NE(taken.error.find(std::to_string(server.port())), std::string::npos) << taken.error;
 }
 
+TEST_F(CliServe, AConversationOutlivesTheServer) {
+  const testing::TempFolder cache;
+  std::string question = "Name three rivers of Europe, and say of each through which countries it flows.";
+  for (const char* river : {"Danube", "Rhine", "Elbe", "Loire", "Vistula", "Tagus", "Volga", "Po"})
+    question += fmt::format(" I know the {} already, so leave it out.", river);  // worth a file
+  json body = chat_body(question, 24, false);
+  const auto cached_of = [](const WireReply& reply) {
+    const json answer = json::parse(reply.body, nullptr, false);
+    return answer.at("usage").at("prompt_tokens_details").at("cached_tokens").get<int>();
+  };
+  std::string said;
+  {
+    ServeProgram server({"--prompt-cache-dir", cache.path()});
+    const WireReply reply = ask(server.port(), body);
+    said = content_of(reply);
+    EXPECT_EQ(cached_of(reply), 0);
+    EXPECT_EQ(server.end(SIGTERM), 0);
+  }
+  ServeProgram server({"--prompt-cache-dir", cache.path()});
+  const WireReply again = ask(server.port(), body);
+  EXPECT_EQ(content_of(again), said);
+  EXPECT_GT(cached_of(again), 100);
+  body["messages"].push_back({{"role", "assistant"}, {"content", said}});
+  body["messages"].push_back({{"role", "user"}, {"content", "Which of them is the longest?"}});
+  const WireReply next = ask(server.port(), body);
+  EXPECT_EQ(next.status, 200) << next.body;
+  EXPECT_GT(cached_of(next), cached_of(again));
+  EXPECT_EQ(server.end(SIGTERM), 0);
+}
+
 }  // namespace
 }  // namespace rafter::serve
