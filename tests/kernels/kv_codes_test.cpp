@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/ref/reference_kernels.h"
-#include "tests/kernels/kv_codes_check.h"
+#include "tests/kernels/kv_attention_check.h"
 
 namespace rafter::kernels::testing {
 namespace {
@@ -22,6 +22,21 @@ TEST(KvCodes, AQuantiserConvertingOnlyTheFirstCall) {
     for (int32_t head_dim : {8, 24, 40, 80}) {
       EXPECT_EQ(check_append_calls(table->kv_append, {8, head_dim}, head_dim), "") << table->name;
       EXPECT_EQ(check_append_calls(table->kv_append, {4, head_dim}, head_dim), "") << table->name;
+    }
+  }
+}
+
+TEST(KvCodes, AttentionOverThemIsWithinTheDerivedBound) {
+  std::vector<const KernelTable*> tables = {&reference_kernels()};
+  for (base::CpuTier tier : base::supported_tiers()) tables.push_back(&cpu_kernels(tier));
+  for (const KernelTable* table : tables) {
+    for (const KvCodes& codes : {KvCodes{8, 64}, KvCodes{4, 64}, KvCodes{8, 32}, KvCodes{4, 32}}) {
+      for (int32_t head_dim : {64, 128, 192, 256}) {
+        const CodesAttention checked =
+            check_codes_attention(*table, table->kv_append, table->attention, codes, head_dim);
+        EXPECT_EQ(checked.fault, "") << table->name << ", " << codes.bits << " bits, head_dim " << head_dim;
+        EXPECT_GT(checked.worst_share, 0.05) << "a bound that anything meets";
+      }
     }
   }
 }

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/ref/reference_kernels.h"
-#include "tests/kernels/kv_codes_check.h"
+#include "tests/kernels/kv_attention_check.h"
 
 namespace rafter::kernels::testing {
 namespace {
@@ -58,6 +58,47 @@ TEST(KvCodesMutants, FaultsOfAppendAreSeen) {
       calls = 0;
       EXPECT_NE(check_append_calls(append, codes, 64), "") << name << ", " << codes.bits << " bits";
     }
+  }
+}
+
+// Attention that forgets to rotate its queries (twice is not at all), or to rotate its output back.
+void leave_queries_as_they_are(const AttentionArgs& args, Worker& worker) {
+  std::vector<float> q(args.q, args.q + int64_t{args.heads} * args.cache.head_dim);
+  for (int32_t h = 0; h < args.heads; ++h) reference::rotate_row(args.cache, q.data() + h * args.cache.head_dim);
+  AttentionArgs rotated = args;
+  rotated.q = q.data();
+  reference_kernels().attention(rotated, worker);
+}
+void leave_the_output_rotated(const AttentionArgs& args, Worker& worker) {
+  reference_kernels().attention(args, worker);
+  for (int32_t h = 0; h < args.heads; ++h)
+    reference::rotate_row(args.cache, args.out + h * args.cache.head_dim);
+}
+
+// Appends with the codes of a row turned by a word, of the keys or of the values.
+template <bool kOfKeys>
+void turn_the_codes(const KvAppendArgs& args, Worker& worker) {
+  reference_kernels().kv_append(args, worker);
+  for (int64_t b = 0; b < args.input->rows; ++b) {
+    for (int32_t h = 0; h < args.cache.kv_heads; ++h) {
+      std::byte* row = block_of(args, b) + (kOfKeys ? 0 : args.cache.side_bytes()) +
+                       args.cache.offset(h, args.input->positions[b] % kBlockPositions);
+      std::rotate(row, row + 4, row + args.cache.row_bytes());
+    }
+  }
+}
+
+TEST(KvCodesMutants, FaultsOfAttentionOverCodesAreSeen) {
+  const KernelTable& table = reference_kernels();
+  for (const KvCodes& codes : {KvCodes{8, 64}, KvCodes{4, 64}}) {
+    const auto fault = [&](AppendKernel append, AttentionKernel attention) {
+      return check_codes_attention(table, append, attention, codes, 64).fault;
+    };
+    EXPECT_EQ(fault(table.kv_append, table.attention), "");
+    EXPECT_NE(fault(table.kv_append, leave_the_output_rotated), "");
+    EXPECT_NE(fault(turn_the_codes<false>, table.attention), "");
+    EXPECT_NE(fault(table.kv_append, leave_queries_as_they_are), "");
+    EXPECT_NE(fault(turn_the_codes<true>, table.attention), "");
   }
 }
 
