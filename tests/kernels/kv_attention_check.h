@@ -1,11 +1,11 @@
-// Attention over codes against attention over the rows themselves. The bound follows from the codes' width, the
-// groups and the lengths of the rows: a code is off by up to half a step s, evenly, so by s / √12 in the root
-// mean square and each by itself; hence
+// Attention over codes against attention over the rows themselves. The bound follows from the codes' width,
+// the groups and the lengths of the rows: a code is off by up to half a step s, evenly, so by s / √12 in the
+// root mean square and each by itself; hence
 //   a score by      σ = scale · |q| · s_k / √12
 //   a value by      √head_dim · s_v / √12 in L2
 //   the output by   √(Σ w² (σ² |v − out|² + head_dim · s_v² / 12)), first order in σ,
-// and the test allows six times that and the second order. (A worst case, every error pulling the same way, is
-// a hundred times that over 150 positions: the faults in tests/mutants would pass.)
+// and the test allows six times that and the second order. (A worst case, every error pulling the same way,
+// is a hundred times that over 150 positions: the faults in tests/mutants would pass.)
 #pragma once
 
 #include <cmath>

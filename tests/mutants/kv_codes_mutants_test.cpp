@@ -64,7 +64,8 @@ TEST(KvCodesMutants, FaultsOfAppendAreSeen) {
 // Attention that forgets to rotate its queries (twice is not at all), or to rotate its output back.
 void leave_queries_as_they_are(const AttentionArgs& args, Worker& worker) {
   std::vector<float> q(args.q, args.q + int64_t{args.heads} * args.cache.head_dim);
-  for (int32_t h = 0; h < args.heads; ++h) reference::rotate_row(args.cache, q.data() + h * args.cache.head_dim);
+  for (int32_t h = 0; h < args.heads; ++h)
+    reference::rotate_row(args.cache, q.data() + h * args.cache.head_dim);
   AttentionArgs rotated = args;
   rotated.q = q.data();
   reference_kernels().attention(rotated, worker);

@@ -137,5 +137,48 @@ TEST_F(CliLab, RooflineBytes) {
   expect_failure({"roofline", "bytes", "--shape", "none", "--format", "mlx4"}, 2, "none");
 }
 
+// --kv-quant config|off|4|8, with and without the file that config means.
+TEST_F(CliLab, QuantisedKeysAndValues) {
+  const TempFolder folder;
+  const std::string model = testing::write_synth_model("qwen3-tiny", "bf16", folder / "model");
+  const auto account = [&](std::vector<std::string> flags) {
+    std::vector<std::string> arguments = {"roofline", "bytes", model, "--ctx", "64", "--json"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const json answer = run_json(arguments);
+    return std::pair(answer.at("kv").get<std::string>(), answer.at("kv_bytes").get<int64_t>());
+  };
+  const auto loss = [&](std::vector<std::string> flags) {
+    std::vector<std::string> arguments = {"perplexity",    model, "--data", text(), "--sequence-length", "64",
+                                          "--num-samples", "2",   "--json"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return run_json(arguments).at("mean_loss").get<double>();
+  };
+  expect_failure({"perplexity", model, "--data", text(), "--kv-quant", "config"}, 1, "kv_config.json");
+  expect_failure({"perplexity", model, "--data", text(), "--kv-quant", "3"}, 2, "--kv-quant");
+  const auto off = account({}), eight = account({"--kv-quant", "8"}), four = account({"--kv-quant", "4"});
+  EXPECT_EQ(off.first, "bf16");
+  EXPECT_EQ(eight.first, "8 bit");
+  EXPECT_EQ(four.first, "4 bit");
+  EXPECT_EQ(account({"--kv-quant", "off"}), off);
+  EXPECT_LT(four.second, eight.second);
+  EXPECT_LT(eight.second, off.second);
+  const double exact = loss({}), rounded = loss({"--kv-quant", "8"}), coarse = loss({"--kv-quant", "4"});
+  EXPECT_NE(rounded, exact);
+  EXPECT_NE(coarse, rounded);
+
+  folder.write("model/kv_config.json", R"([{"layer_idx": 0, "bits": 8, "group_size": 64}])");
+  EXPECT_EQ(account({}).first, "8 bit, bf16") << "followed when nothing is said";
+  EXPECT_EQ(account({"--kv-quant", "config"}), account({}));
+  EXPECT_EQ(account({"--kv-quant", "off"}), off);
+  EXPECT_EQ(account({"--kv-quant", "4"}), four);
+  EXPECT_EQ(loss({"--kv-quant", "config"}), loss({}));
+  EXPECT_EQ(loss({"--kv-quant", "off"}), exact);
+  EXPECT_EQ(loss({"--kv-quant", "8"}), rounded);
+  EXPECT_NE(loss({}), exact);
+  folder.write("model/kv_config.json", R"([{"layer_idx": 0, "bits": 5}])");
+  expect_failure({"perplexity", model, "--data", text()}, 1, "kv_config.json");
+  expect_failure({"generate", model, "x", "--kv-quant", "config"}, 1, "kv_config.json");
+}
+
 }  // namespace
 }  // namespace rafter::cli
