@@ -14,6 +14,33 @@ namespace rafter::kernels::testing {
 
 using AppendKernel = void (*)(const KvAppendArgs&, Worker&);
 
+// What a row is quantised as: a key less the mean of the rows before it in its block that it is relative to.
+// `read`: the block's rows as they decode, [slot][head_dim].
+inline std::vector<float> quantized_part(const KvLayer& layer, bool is_key, int64_t slot, const float* x,
+                                         const std::vector<float>& read) {
+  std::vector<float> part(x, x + layer.head_dim);
+  const int64_t rows = is_key ? key_reference_rows(slot) : 0;
+  for (int64_t d = 0; d < layer.head_dim; ++d) {
+    double mean = 0;
+    for (int64_t p = 0; p < rows; ++p) mean += read[p * layer.head_dim + d] / static_cast<double>(rows);
+    part[d] -= static_cast<float>(mean);
+  }
+  return part;
+}
+
+// The rows of one head of a block as they decode, [slot][head_dim].
+inline std::vector<float> read_block(const KvLayer& layer, bool is_key, int64_t block, int64_t kv_head,
+                                     int64_t rows) {
+  std::vector<float> read(rows * layer.head_dim);
+  if (is_key) {
+    reference::dequantize_keys(layer, layer.keys + block, kv_head, rows, read.data());
+  } else {
+    for (int64_t p = 0; p < rows; ++p)
+      reference::dequantize_value(layer, layer.values + block, kv_head, p, read.data() + p * layer.head_dim);
+  }
+  return read;
+}
+
 // How far x may be from what its codes stand for, in L2: half a step for each value of the rotated row, a
 // step being range / n, widened by the roundings of bias and scale to bf16. The rotation keeps lengths.
 inline double codes_bound(const KvLayer& layer, const float* x) {
@@ -57,18 +84,23 @@ inline std::string check_append_calls(AppendKernel append, KvCodes codes, int32_
     const StepInput input = step.input();
     team.run(append, KvAppendArgs{&input, layer, k.data() + held * width, v.data() + held * width});
     held += count;
-    for (int p = 0; p < held; ++p) {
+    for (int p = 0; p < held; p += kBlockPositions) {
+      const int64_t block = step.block_tables[p / kBlockPositions] * layer.block_stride;
+      const int64_t rows = std::min<int64_t>(held - p, kBlockPositions);
       for (int h = 0; h < kKvHeads; ++h) {
-        const int64_t block = step.block_tables[p / kBlockPositions] * layer.block_stride;
         for (const bool is_key : {true, false}) {
-          const float* x = (is_key ? k : v).data() + p * width + h * head_dim;
-          std::vector<float> read(head_dim);
-          reference::dequantize_row(layer, (is_key ? layer.keys : layer.values) + block, h,
-                                    p % kBlockPositions, read.data());
-          for (int d = 0; d < head_dim; ++d) read[d] -= x[d];
-          if (!(l2_norm(read) <= codes_bound(layer, x))) {
-            return fmt::format("{} of position {}, head {}, after {} rows: off by {}, bound {}",
-                               is_key ? "key" : "value", p, h, held, l2_norm(read), codes_bound(layer, x));
+          const std::vector<float> read = read_block(layer, is_key, block, h, rows);
+          for (int64_t slot = 0; slot < rows; ++slot) {
+            const float* x = (is_key ? k : v).data() + (p + slot) * width + h * head_dim;
+            const double bound =
+                codes_bound(layer, quantized_part(layer, is_key, slot, x, read).data()) +
+                rounding_bound(l2_norm({x, static_cast<size_t>(head_dim)}), 16);
+            std::vector<float> off(x, x + head_dim);
+            for (int d = 0; d < head_dim; ++d) off[d] -= read[slot * head_dim + d];
+            if (!(l2_norm(off) <= bound)) {
+              return fmt::format("{} of position {}, head {}, after {} rows: off by {}, bound {}",
+                                 is_key ? "key" : "value", p + slot, h, held, l2_norm(off), bound);
+            }
           }
         }
       }

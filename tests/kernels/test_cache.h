@@ -77,8 +77,8 @@ class TestCache {
     for (int p = lengths_[sequence]; p < length; ++p) {
       for (int32_t h = 0; h < layer_.kv_heads; ++h) {
         const int64_t block = tables_[sequence * stride_ + p / kBlockPositions] * layer_.block_stride;
-        put(layer_.keys + block, h, p % kBlockPositions, row(keys_[sequence], p, h));
-        put(layer_.values + block, h, p % kBlockPositions, row(values_[sequence], p, h));
+        put(layer_.keys + block, true, h, p % kBlockPositions, row(keys_[sequence], p, h));
+        put(layer_.values + block, false, h, p % kBlockPositions, row(values_[sequence], p, h));
       }
     }
     lengths_[sequence] = std::max(lengths_[sequence], length);
@@ -131,10 +131,17 @@ class TestCache {
     return values;
   }
   // `side`: the keys or the values of a block. What codes stand for replaces `from`.
-  void put(std::byte* side, int32_t head, int64_t slot, float* from) const {
+  void put(std::byte* side, bool is_key, int32_t head, int64_t slot, float* from) const {
+    if (layer_.has_codes() && is_key) {
+      reference::quantize_key(layer_, side, head, slot, from);
+      std::vector<float> block((slot + 1) * layer_.head_dim);
+      reference::dequantize_keys(layer_, side, head, slot + 1, block.data());
+      std::copy(block.end() - layer_.head_dim, block.end(), from);
+      return;
+    }
     if (layer_.has_codes()) {
-      reference::quantize_row(layer_, side, head, slot, from);
-      return reference::dequantize_row(layer_, side, head, slot, from);
+      reference::quantize_value(layer_, side, head, slot, from);
+      return reference::dequantize_value(layer_, side, head, slot, from);
     }
     std::byte* to = side + layer_.offset(head, slot);
     for (int32_t d = 0; d < layer_.head_dim; ++d) {

@@ -168,11 +168,38 @@ void score_pairs(const TileMemory& tile, int64_t queries, const SplitSource& sou
 }
 #endif
 
+// Adds to one query's scores of a key tile from codes what their keys are stored relative to
+// (key_reference_rows()): the means of scores before them in the block, whose sums it takes four by four.
+// `scores`: of the block's first position.
+void add_key_references(float* scores, bool is_first_tile) {
+  const auto sum_of = [](const float* s) { return (s[0] + s[1]) + (s[2] + s[3]); };
+  const auto add = [&](int from, int to, float mean) {
+    for (int p = from; p < to; ++p) scores[p] += mean;
+  };
+  static_assert(kKeyTile == 32 && kBlockPositions == 64);
+  if (is_first_tile) {
+    add(4, 8, sum_of(scores) * 0.25f);
+    add(8, 16, (sum_of(scores) + sum_of(scores + 4)) * 0.125f);
+    const float lower = sum_of(scores) + sum_of(scores + 4), upper = sum_of(scores + 8) + sum_of(scores + 12);
+    return add(16, 32, (lower + upper) * 0.0625f);
+  }
+  float quarters[4];
+  for (int i = 0; i < 4; ++i) quarters[i] = sum_of(scores + 8 * i) + sum_of(scores + 8 * i + 4);
+  add(32, 64, ((quarters[0] + quarters[1]) + (quarters[2] + quarters[3])) * 0.03125f);
+}
+
 void score_split(const TileMemory& tile, int64_t queries, const SplitSource& source, float scale) {
   const int64_t head_dim = source.head_dim;
-  const int64_t first = source.from / kKeyTile * kKeyTile;
+  // Keys from codes need those before them in the block.
+  const int64_t start = source.group_size > 0 ? kBlockPositions : kKeyTile;
+  const int64_t first = source.from / start * start;
   const int64_t keys_end = (source.to + kKeyTile - 1) / kKeyTile * kKeyTile;
-  for (int64_t p = source.from / kKeyTile * kKeyTile; p < source.to; p += kKeyTile) {
+  for (int64_t p = first; p < source.to; p += kKeyTile) {
+    const auto add_references = [&] {
+      const int64_t block = p / kBlockPositions * kBlockPositions;
+      for (int64_t i = 0; i < queries; ++i)
+        add_key_references(tile.scores + i * kSplit + block, /*is_first_tile=*/p == block);
+    };
     const int64_t ahead = p + fetch_distance(source.stored);  // after the last keys, the first values
     const std::byte* const* next =
         ahead < keys_end ? source.keys + ahead : source.values + first + (ahead - keys_end);
@@ -183,12 +210,16 @@ void score_split(const TileMemory& tile, int64_t queries, const SplitSource& sou
     }
 #endif
     if (source.group_size > 0) fetch_scales(source, p);
-    if (score_codes_of_few(tile, queries, source, p, next, scale)) continue;
+    if (score_codes_of_few(tile, queries, source, p, next, scale)) {
+      add_references();
+      continue;
+    }
     expand_keys(source, p, next, tile.keys);
     for_register_tiles(queries, [&](int64_t i, auto width) {
       score_keys<width.value>(tile.packed + i * head_dim, tile.keys, head_dim, scale,
                               tile.scores + i * kSplit + p);
     });
+    if (source.group_size > 0) add_references();
   }
 }
 

@@ -83,11 +83,59 @@ void pack_halves(const uint8_t* codes, int64_t size, std::byte* to) {
   }
 }
 
+// A row's codes, one a byte.
+void unpack_codes(const KvLayer& cache, const std::byte* row, uint8_t* codes) {
+  if (cache.codes.bits == 8) {
+    std::memcpy(codes, row, cache.head_dim);
+    return;
+  }
+  for (int64_t d = 0; d < cache.head_dim; d += 8, row += 4) {
+    uint32_t packed;
+    std::memcpy(&packed, row, 4);
+    const uint32_t low = packed & 0x0F0F0F0F, high = packed >> 4 & 0x0F0F0F0F;
+    std::memcpy(codes + d, &low, 4);
+    std::memcpy(codes + d + 4, &high, 4);
+  }
+}
+
+// The mean that the key at `slot` is stored relative to; the slot's reference rows are there.
+void add_up_keys(const KvLayer& cache, const std::byte* keys, int64_t kv_head, int64_t slot, float* mean) {
+  alignas(64) float sums[kMostHeadDim];
+  uint8_t codes[kMostHeadDim];
+  const int64_t rows = key_reference_rows(slot), size = cache.codes.group_size;
+  const auto take_mean = [&](int64_t count) {
+    const float part = 1 / static_cast<float>(count);
+    for (int64_t d = 0; d < cache.head_dim; ++d) mean[d] = sums[d] * part;
+  };
+  for (int64_t d = 0; d < cache.head_dim; ++d) sums[d] = mean[d] = 0;
+  for (int64_t p = 0; p < rows; ++p) {
+    if (p > 0 && key_reference_rows(p) == p) take_mean(p);
+    unpack_codes(cache, keys + cache.offset(kv_head, p), codes);
+    for (int64_t g = 0; g < cache.groups(); ++g) {
+      const std::byte* from = keys + cache.scale_offset(kv_head, p, g);
+      uint16_t stored[2];
+      std::memcpy(stored, from, 2);
+      std::memcpy(stored + 1, from + 2 * kBlockPositions, 2);
+      const float scale = float_of_bits(uint32_t{stored[0]} << 16);
+      const float bias = float_of_bits(uint32_t{stored[1]} << 16);
+      for (int64_t d = g * size; d < (g + 1) * size; ++d)
+        sums[d] += (static_cast<float>(codes[d]) * scale + bias) + mean[d];
+    }
+  }
+  if (rows > 0) take_mean(rows);
+}
+
 // `side`: the keys or the values of a block. Stores values[head_dim] as the row [kv_head][slot].
+template <bool kIsKey>
 void quantize_row(const KvLayer& cache, std::byte* side, int64_t kv_head, int64_t slot, const float* values) {
   alignas(64) float x[kMostHeadDim];
   std::memcpy(x, values, cache.head_dim * 4);
   rotate_row(cache, x);
+  if constexpr (kIsKey) {
+    alignas(64) float mean[kMostHeadDim];
+    add_up_keys(cache, side, kv_head, slot, mean);
+    for (int64_t d = 0; d < cache.head_dim; ++d) x[d] -= mean[d];
+  }
   const int64_t size = cache.codes.group_size;
   const float highest = cache.codes.bits == 8 ? 255.0f : 15.0f;
   uint8_t codes[kMostHeadDim];

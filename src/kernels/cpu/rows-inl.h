@@ -156,9 +156,29 @@ CacheSlot slot_of(const StepInput& input, const KvLayer& cache, int64_t b, int64
   return {table[position / kBlockPositions] * cache.block_stride, kv_head, position % kBlockPositions};
 }
 
+// Whether the row is the first of the step's in its block. Keys with codes are stored relative to those before
+// them in the block: that row's worker appends them all, in order (for_each_in_block()).
+bool leads_block(const StepInput& input, int64_t b) {
+  if (input.positions[b] % kBlockPositions == 0) return true;
+  int64_t before = b - 1;
+  while (before >= 0 && input.sequences[before] != input.sequences[b]) --before;
+  return before < 0;
+}
+
+template <typename Visit>
+void for_each_in_block(const StepInput& input, int64_t b, const Visit& visit) {
+  const int64_t block = input.positions[b] / kBlockPositions;
+  for (int64_t row = b; row < input.rows; ++row) {
+    if (input.sequences[row] != input.sequences[b]) continue;
+    if (input.positions[row] / kBlockPositions != block) return;
+    visit(row);
+  }
+}
+
 // `side`: cache.keys or cache.values.
+template <bool kIsKey>
 void append_head(const KvLayer& cache, const float* x, std::byte* side, const CacheSlot& at) {
-  if (cache.has_codes()) return quantize_row(cache, side + at.block, at.kv_head, at.slot, x);
+  if (cache.has_codes()) return quantize_row<kIsKey>(cache, side + at.block, at.kv_head, at.slot, x);
   std::byte* to = side + at.block + cache.offset(at.kv_head, at.slot);
   if (cache.type == tensor::DType::f32) {
     std::memcpy(to, x, cache.head_dim * 4);
@@ -174,7 +194,7 @@ void append_rotated(const RopeArgs& rope, const float* angles, const KvLayer& ca
   if (cache.has_codes()) {
     alignas(64) float rotated[kMostHeadDim];
     rotate_head(rope, angles, x, FloatSink{rotated});
-    quantize_row(cache, cache.keys + at.block, at.kv_head, at.slot, rotated);
+    quantize_row<true>(cache, cache.keys + at.block, at.kv_head, at.slot, rotated);
   } else if (cache.type == tensor::DType::f32) {
     rotate_head(rope, angles, x, FloatSink{reinterpret_cast<float*>(to)});
   } else {
@@ -188,8 +208,15 @@ void kv_append(const KvAppendArgs& args, Worker& worker) {
   for (int64_t begin, end; worker.claim(0, total, chunk_of(2 * cache.head_dim), &begin, &end);) {
     for (int64_t item = begin; item < end; ++item) {
       const CacheSlot at = slot_of(*args.input, cache, item / cache.kv_heads, item % cache.kv_heads);
-      append_head(cache, args.k + item * cache.head_dim, cache.keys, at);
-      append_head(cache, args.v + item * cache.head_dim, cache.values, at);
+      append_head<false>(cache, args.v + item * cache.head_dim, cache.values, at);
+      if (!cache.has_codes()) {
+        append_head<true>(cache, args.k + item * cache.head_dim, cache.keys, at);
+      } else if (leads_block(*args.input, item / cache.kv_heads)) {
+        for_each_in_block(*args.input, item / cache.kv_heads, [&](int64_t b) {
+          append_head<true>(cache, args.k + (b * cache.kv_heads + at.kv_head) * cache.head_dim, cache.keys,
+                            slot_of(*args.input, cache, b, at.kv_head));
+        });
+      }
     }
   }
 }
@@ -209,8 +236,17 @@ void rope_append(const RopeAppendArgs& args, Worker& worker) {
       }
       const int64_t kv_head = head - heads, offset = (b * kv_heads + kv_head) * head_dim;
       const CacheSlot at = slot_of(*args.input, cache, b, kv_head);
-      append_rotated(args.k, args.k.angles + b * args.k.rotated_dims, cache, args.k.x + offset, at);
-      append_head(cache, args.v + offset, cache.values, at);
+      append_head<false>(cache, args.v + offset, cache.values, at);
+      const auto append_key = [&](int64_t row) {
+        append_rotated(args.k, args.k.angles + row * args.k.rotated_dims, cache,
+                       args.k.x + (row * kv_heads + kv_head) * head_dim,
+                       slot_of(*args.input, cache, row, kv_head));
+      };
+      if (!cache.has_codes()) {
+        append_key(b);
+      } else if (leads_block(*args.input, b)) {
+        for_each_in_block(*args.input, b, append_key);
+      }
     }
   }
 }

@@ -48,9 +48,29 @@ void attend_row(const Heads& shape, double scale, double softcap, int64_t count,
   }
 }
 
+// A block's keys of one head, from codes: the last ones that were asked for.
+class BlockKeys {
+ public:
+  explicit BlockKeys(const KvLayer& cache) : cache_(cache), keys_(kBlockPositions * cache.head_dim) {}
+
+  const float* key(const std::byte* block, int64_t kv_head, int64_t slot) {
+    if (block != block_ || kv_head != kv_head_) {
+      block_ = block, kv_head_ = kv_head;
+      dequantize_keys(cache_, block, kv_head, kBlockPositions, keys_.data());
+    }
+    return keys_.data() + slot * cache_.head_dim;
+  }
+
+ private:
+  const KvLayer& cache_;
+  std::vector<float> keys_;
+  const std::byte* block_ = nullptr;
+  int64_t kv_head_ = -1;
+};
+
 // One cached vector, expanded to fp32. `side`: the keys or the values of its block.
 void load_cached(const KvLayer& cache, const std::byte* side, int64_t kv_head, int64_t slot, float* out) {
-  if (cache.has_codes()) return dequantize_row(cache, side, kv_head, slot, out);
+  if (cache.has_codes()) return dequantize_value(cache, side, kv_head, slot, out);
   const std::byte* address = side + cache.offset(kv_head, slot);
   for (int64_t d = 0; d < cache.head_dim; ++d) {
     out[d] = cache.type == tensor::DType::f32
@@ -67,12 +87,15 @@ void attention(const AttentionArgs& args, Worker& worker) {
   const KvLayer& cache = args.cache;
   const Heads shape{args.heads, cache.kv_heads, cache.head_dim};
   std::vector<float> expanded(cache.head_dim);
+  BlockKeys keys(cache);
   for (int64_t b = 0; b < input.rows; ++b) {
     const int64_t from = first_visible(input, b, args.window);
     const int32_t* table = block_table(input, cache, b);
-    const auto read = [&](const std::byte* plane, int64_t i, int64_t kv_head) {
+    const auto read = [&](const std::byte* plane, int64_t i, int64_t kv_head) -> const float* {
       const int64_t position = from + i;
       const int64_t block = table[position / kBlockPositions] * cache.block_stride;
+      if (cache.has_codes() && plane == cache.keys)
+        return keys.key(plane + block, kv_head, position % kBlockPositions);
       load_cached(cache, plane + block, kv_head, position % kBlockPositions, expanded.data());
       return expanded.data();
     };

@@ -69,15 +69,16 @@ void rotate_row(const KvLayer& cache, float* x) {
   }
 }
 
-void quantize_row(const KvLayer& cache, std::byte* side, int64_t kv_head, int64_t slot, const float* values) {
-  std::vector<float> x(values, values + cache.head_dim);
-  rotate_row(cache, x.data());
+namespace {
+
+// `x`: rotated, less its reference.
+void store_row(const KvLayer& cache, std::byte* side, int64_t kv_head, int64_t slot, const float* x) {
   std::byte* row = side + cache.offset(kv_head, slot);
   const auto highest = static_cast<float>((1 << cache.codes.bits) - 1);
   std::fill(row, row + cache.row_bytes(), std::byte{0});
   for (int64_t g = 0; g < cache.groups(); ++g) {
     const int64_t first = g * cache.codes.group_size;
-    const Group group = group_of(x.data() + first, cache.codes.group_size, highest);
+    const Group group = group_of(x + first, cache.codes.group_size, highest);
     std::byte* scale = side + cache.scale_offset(kv_head, slot, g);
     store_bf16(scale, group.scale);
     store_bf16(scale + 2 * kBlockPositions, group.bias);
@@ -88,17 +89,65 @@ void quantize_row(const KvLayer& cache, std::byte* side, int64_t kv_head, int64_
   }
 }
 
-void dequantize_row(const KvLayer& cache, const std::byte* side, int64_t kv_head, int64_t slot, float* out) {
+// scale · code + bias, rounded once: the product is exact.
+void load_row(const KvLayer& cache, const std::byte* side, int64_t kv_head, int64_t slot, float* out) {
   const std::byte* row = side + cache.offset(kv_head, slot);
   const int mask = (1 << cache.codes.bits) - 1;
   for (int64_t d = 0; d < cache.head_dim; ++d) {
     const std::byte* scale = side + cache.scale_offset(kv_head, slot, d / cache.codes.group_size);
     const CodePlace place = place_of(cache.codes, d);
     const int code = std::to_integer<int>(row[place.byte]) >> place.shift & mask;
-    out[d] = static_cast<float>(
-        double{tensor::bf16_to_f32(tensor::load_unaligned<uint16_t>(scale))} * code +
-        tensor::bf16_to_f32(tensor::load_unaligned<uint16_t>(scale + 2 * kBlockPositions)));
+    const float product =
+        tensor::bf16_to_f32(tensor::load_unaligned<uint16_t>(scale)) * static_cast<float>(code);
+    out[d] = product + tensor::bf16_to_f32(tensor::load_unaligned<uint16_t>(scale + 2 * kBlockPositions));
   }
+}
+
+// The first `rows` keys in the rotated basis, and in `mean` that of all of them.
+void load_keys(const KvLayer& cache, const std::byte* keys, int64_t kv_head, int64_t rows, float* out,
+               std::vector<float>& mean) {
+  const auto dims = static_cast<size_t>(cache.head_dim);
+  std::vector<float> sums(dims), reference(dims);
+  const auto mean_of = [&](int64_t count) {
+    std::vector<float> means = sums;
+    for (float& value : means) value *= 1 / static_cast<float>(count);
+    return means;
+  };
+  for (int64_t p = 0; p < rows; ++p, out += dims) {
+    if (p > 0 && key_reference_rows(p) == p) reference = mean_of(p);
+    load_row(cache, keys, kv_head, p, out);
+    for (size_t d = 0; d < dims; ++d) sums[d] += out[d] += reference[d];
+  }
+  if (rows > 0) mean = mean_of(rows);
+}
+
+}  // namespace
+
+void quantize_key(const KvLayer& cache, std::byte* keys, int64_t kv_head, int64_t slot, const float* x) {
+  std::vector<float> rotated(x, x + cache.head_dim), mean(rotated.size());
+  rotate_row(cache, rotated.data());
+  const int64_t rows = key_reference_rows(slot);
+  std::vector<float> before(static_cast<size_t>(rows * cache.head_dim));
+  load_keys(cache, keys, kv_head, rows, before.data(), mean);
+  for (size_t d = 0; d < rotated.size(); ++d) rotated[d] -= mean[d];
+  store_row(cache, keys, kv_head, slot, rotated.data());
+}
+
+void quantize_value(const KvLayer& cache, std::byte* values, int64_t kv_head, int64_t slot, const float* x) {
+  std::vector<float> rotated(x, x + cache.head_dim);
+  rotate_row(cache, rotated.data());
+  store_row(cache, values, kv_head, slot, rotated.data());
+}
+
+void dequantize_keys(const KvLayer& cache, const std::byte* keys, int64_t kv_head, int64_t rows, float* out) {
+  std::vector<float> mean;
+  load_keys(cache, keys, kv_head, rows, out, mean);
+  for (int64_t p = 0; p < rows; ++p) rotate_row(cache, out + p * cache.head_dim);
+}
+
+void dequantize_value(const KvLayer& cache, const std::byte* values, int64_t kv_head, int64_t slot,
+                      float* out) {
+  load_row(cache, values, kv_head, slot, out);
   rotate_row(cache, out);
 }
 

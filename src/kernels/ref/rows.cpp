@@ -74,7 +74,6 @@ void kv_append(const KvAppendArgs& args, Worker& worker) {
   const KvLayer& cache = args.cache;
   const int64_t width = int64_t{cache.kv_heads} * cache.head_dim;
   const auto store = [&](std::byte* side, int64_t h, int64_t slot, const float* from) {
-    if (cache.has_codes()) return quantize_row(cache, side, h, slot, from);
     std::byte* to = side + cache.offset(h, slot);
     for (int64_t i = 0; i < cache.head_dim; ++i) {
       if (cache.type == tensor::DType::f32) {
@@ -91,6 +90,11 @@ void kv_append(const KvAppendArgs& args, Worker& worker) {
     const int64_t block = table[position / kBlockPositions] * cache.block_stride;
     for (int64_t h = 0; h < cache.kv_heads; ++h) {
       const int64_t slot = position % kBlockPositions, offset = b * width + h * cache.head_dim;
+      if (cache.has_codes()) {
+        quantize_key(cache, cache.keys + block, h, slot, args.k + offset);
+        quantize_value(cache, cache.values + block, h, slot, args.v + offset);
+        continue;
+      }
       store(cache.keys + block, h, slot, args.k + offset);
       store(cache.values + block, h, slot, args.v + offset);
     }
