@@ -95,8 +95,7 @@ inline CodesAttention check_codes_attention(const KernelTable& kernels, AppendKe
       const int64_t block = step.block_tables[p / kBlockPositions] * layer.block_stride;
       const int64_t slot = p % kBlockPositions;
       const std::vector<float> read = read_block(layer, true, block, kv_head, slot + 1);
-      const std::vector<float> key =
-          quantized_part(layer, true, slot, row_of(k, p, kv_head).data(), read);
+      const std::vector<float> key = quantized_part(layer, true, slot, row_of(k, p, kv_head).data(), read);
       const double key_step = largest_step(layer, key.data());
       const double value_step = largest_step(layer, row_of(v, p, kv_head).data());
       const double sigma = scale * l2_norm(query) * key_step / std::sqrt(12);

@@ -92,9 +92,8 @@ inline std::string check_append_calls(AppendKernel append, KvCodes codes, int32_
           const std::vector<float> read = read_block(layer, is_key, block, h, rows);
           for (int64_t slot = 0; slot < rows; ++slot) {
             const float* x = (is_key ? k : v).data() + (p + slot) * width + h * head_dim;
-            const double bound =
-                codes_bound(layer, quantized_part(layer, is_key, slot, x, read).data()) +
-                rounding_bound(l2_norm({x, static_cast<size_t>(head_dim)}), 16);
+            const double bound = codes_bound(layer, quantized_part(layer, is_key, slot, x, read).data()) +
+                                 rounding_bound(l2_norm({x, static_cast<size_t>(head_dim)}), 16);
             std::vector<float> off(x, x + head_dim);
             for (int d = 0; d < head_dim; ++d) off[d] -= read[slot * head_dim + d];
             if (!(l2_norm(off) <= bound)) {

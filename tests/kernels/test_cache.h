@@ -80,6 +80,9 @@ class TestCache {
         put(layer_.keys + block, true, h, p % kBlockPositions, row(keys_[sequence], p, h));
         put(layer_.values + block, false, h, p % kBlockPositions, row(values_[sequence], p, h));
       }
+      const bool ends_block = p % kBlockPositions == kBlockPositions - 1 || p == length - 1;
+      if (layer_.has_codes() && ends_block)
+        read_keys(sequence, std::max(lengths_[sequence], p - p % kBlockPositions), p);
     }
     lengths_[sequence] = std::max(lengths_[sequence], length);
   }
@@ -124,6 +127,19 @@ class TestCache {
   float* row(std::vector<float>& plane, int position, int32_t head) const {
     return plane.data() + position * row_width() + int64_t{head} * layer_.head_dim;
   }
+  // What codes stand for replaces the keys at positions [first, last], of one block.
+  void read_keys(int sequence, int first, int last) {
+    const std::byte* keys =
+        layer_.keys + tables_[sequence * stride_ + first / kBlockPositions] * layer_.block_stride;
+    std::vector<float> block(kBlockPositions * layer_.head_dim);
+    for (int32_t h = 0; h < layer_.kv_heads; ++h) {
+      reference::dequantize_keys(layer_, keys, h, last % kBlockPositions + 1, block.data());
+      for (int p = first; p <= last; ++p) {
+        const auto read = block.begin() + p % kBlockPositions * layer_.head_dim;
+        std::copy(read, read + layer_.head_dim, row(keys_[sequence], p, h));
+      }
+    }
+  }
   // As the cache gives them back, but for codes: see put().
   std::vector<float> rounded(std::vector<float> values) const {
     if (layer_.has_codes() || layer_.type == tensor::DType::f32) return values;
@@ -132,13 +148,7 @@ class TestCache {
   }
   // `side`: the keys or the values of a block. What codes stand for replaces `from`.
   void put(std::byte* side, bool is_key, int32_t head, int64_t slot, float* from) const {
-    if (layer_.has_codes() && is_key) {
-      reference::quantize_key(layer_, side, head, slot, from);
-      std::vector<float> block((slot + 1) * layer_.head_dim);
-      reference::dequantize_keys(layer_, side, head, slot + 1, block.data());
-      std::copy(block.end() - layer_.head_dim, block.end(), from);
-      return;
-    }
+    if (layer_.has_codes() && is_key) return reference::quantize_key(layer_, side, head, slot, from);
     if (layer_.has_codes()) {
       reference::quantize_value(layer_, side, head, slot, from);
       return reference::dequantize_value(layer_, side, head, slot, from);

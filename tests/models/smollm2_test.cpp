@@ -78,8 +78,8 @@ TEST_F(SmolLm2Test, PerplexityWithinHalfAPercent) {
   EXPECT_NEAR(perplexity / oracle, 1.0, 0.005);
 }
 
-// Quantised keys and values against the same engine without: precise products and an fp32 cache in both, where
-// nothing but the cache differs, and the default mode, where every rounding comes out otherwise too.
+// Quantised keys and values against the same engine without: precise products and an fp32 cache in both,
+// where nothing but the cache differs, and the default mode, where every rounding comes out otherwise too.
 TEST_F(SmolLm2Test, QuantisedCacheStaysNear) {
   const std::vector<int32_t> tokens = values_->read<int32_t>("text_tokens");
   const auto windows = lab::cut_windows(tokens, {512, 2}).value();

@@ -156,8 +156,8 @@ CacheSlot slot_of(const StepInput& input, const KvLayer& cache, int64_t b, int64
   return {table[position / kBlockPositions] * cache.block_stride, kv_head, position % kBlockPositions};
 }
 
-// Whether the row is the first of the step's in its block. Keys with codes are stored relative to those before
-// them in the block: that row's worker appends them all, in order (for_each_in_block()).
+// Whether the row is the first of the step's in its block. Keys with codes are stored relative to those
+// before them in the block: that row's worker appends them all, in order (for_each_in_block()).
 bool leads_block(const StepInput& input, int64_t b) {
   if (input.positions[b] % kBlockPositions == 0) return true;
   int64_t before = b - 1;

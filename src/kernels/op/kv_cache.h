@@ -7,7 +7,8 @@
 //
 // Elements are fp32, bf16 or affine codes. With codes, each position's head_dim values are cut into groups of
 // group_size, and a group is quantised by itself when its row is appended; nothing is ever quantised later or
-// again. Keys are stored relative to those before them in the block (key_reference_rows()). A kv head's part of a block is then
+// again. Keys are stored relative to those before them in the block (key_reference_rows()). A kv head's part
+// of a block is then
 //   codes           [position][head_dim · bits / 8 bytes]
 //   scales, biases  [group][scale | bias][position], bf16
 // 8 bits: byte d is the code of element d. 4 bits: each 4 bytes hold 8 elements, byte i element i in its low
@@ -45,8 +46,8 @@ struct KvCodes {
   bool operator==(const KvCodes&) const = default;
 };
 
-// Keys of a head have much in common, and a step is a fixed part of a row's range: a key is quantised less the
-// mean of rows before it in its block, as these decode, in the rotated basis:
+// Keys of a head have much in common, and a step is a fixed part of a row's range: a key is quantised less
+// the mean of rows before it in its block, as these decode, in the rotated basis:
 //   n     = the largest of 4, 8, 16, 32 that is no more than the slot; below 4: none
 //   mean  = (Σ_{p < n} x̂_p) · (1 / n), in fp32, p ascending
 //   x̂     = (scale · code + bias) + mean
@@ -55,12 +56,12 @@ struct KvCodes {
 // What it is for: the starter model's KL to its own uncompressed run, both in the default mode, is 0.86 e-3
 // nats at 8 bits with it and 1.21 e-3 without, of which 0.51 e-3 is there for any change of the cache at all
 // (its roundings come out otherwise: an fp32 cache is as far from the bf16 one). Of the rest nine tenths were
-// the keys'. What did less, or cost more, over the same text, in 1e-3 nats: no rotation 2.0; groups of 32 1.09,
-// of 16 0.92 (an eighth more bytes each); scales and biases in fp32 1.20; the first block in bf16 1.04, its first
-// row alone 1.25; relative to the last row of the block before 1.08, to the mean of its last 16 rows 0.98, of
-// all 0.93 (one vector more to keep per block); to the mean of rows 1 … 16 of the sequence for all that follow
-// 1.01; within the block to the first 8 rows 1.02, 16 rows 1.06, 16 and 32 rows 0.98, 8, 16 and 32 rows 0.94, 1, 2, 4, …
-// rows 0.89.
+// the keys'. What did less, or cost more, over the same text, in 1e-3 nats: no rotation 2.0; groups of
+// 32 1.09, of 16 0.92 (an eighth more bytes each); scales and biases in fp32 1.20; the first block in
+// bf16 1.04, its first row alone 1.25; relative to the last row of the block before 1.08, to the mean of its
+// last 16 rows 0.98, of all 0.93 (one vector more to keep per block); to the mean of rows 1 … 16 of the
+// sequence for all that follow 1.01; within the block to the first 8 rows 1.02, 16 rows 1.06, 16 and 32 rows
+// 0.98, 8, 16 and 32 rows 0.94, 1, 2, 4, … rows 0.89.
 inline int64_t key_reference_rows(int64_t slot) {
   return slot < 4 ? 0 : slot < 8 ? 4 : slot < 16 ? 8 : slot < 32 ? 16 : 32;
 }
