@@ -82,7 +82,7 @@ class TestCache {
       }
       const bool ends_block = p % kBlockPositions == kBlockPositions - 1 || p == length - 1;
       if (layer_.has_codes() && ends_block)
-        read_keys(sequence, std::max(lengths_[sequence], p - p % kBlockPositions), p);
+        read_keys(sequence, std::max(lengths_[sequence], p - p % static_cast<int>(kBlockPositions)), p);
     }
     lengths_[sequence] = std::max(lengths_[sequence], length);
   }
