@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
@@ -63,6 +64,7 @@ class LlamaCpp:
             [PEER_PYTHON, __file__, "--worker", gguf, "--prefill", str(args.prefill), "--ctx", str(args.ctx),
              "--steps", str(args.steps), "--threads", str(args.threads)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.measure()  # loads the model, touches its pages
 
     @staticmethod
     def missing():
@@ -72,20 +74,23 @@ class LlamaCpp:
         return None if found.returncode == 0 else "not installed in build/peers/venv"
 
     def measure(self):
+        self.process.send_signal(signal.SIGCONT)
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
             sys.exit(f"{self.name} ended without figures")
+        self.process.send_signal(signal.SIGSTOP)  # its idle threads spin
         return json.loads(line)
 
 
 class Rafter:
+    """A process per round, so its first pass finds nothing warm; the median of three is what the peer's one is."""
     name = "rafter q4g64"
 
     def __init__(self, model, args):
         self.command = [args.rafter, "bench", model, "--prefill", str(args.prefill), "--ctx", str(args.ctx),
-                        "--passes", "1", "--pairs", "1", "--steps", str(args.steps), "--threads",
+                        "--passes", "3", "--pairs", "1", "--steps", str(args.steps), "--threads",
                         str(args.threads), "--no-record", "--json"]
 
     def measure(self):
@@ -128,6 +133,8 @@ def main():
     else:
         programs.append(LlamaCpp(synthesize(args, "q4_0"), args))
     rounds = [[program.measure() for program in programs] for _ in range(args.rounds)]
+    for program in programs[1:]:
+        program.process.kill()
 
     table = []
     for i, program in enumerate(programs):

@@ -5,15 +5,16 @@
 //
 // What bounds it (Zen 5, two 512-bit products per cycle): not memory, but what is issued beside the products.
 // GCC 12 reads operands from memory again for every product that uses them, and copies accumulators, when it
-// is short of registers: tiles hold operands with in_register() and multiply by add_bf16(),
-// and have 12 accumulators (3 × 4), which leaves room for the sums of a block beside them.
+// is short of registers: tiles hold operands with in_register() and multiply by add_bf16(), and have 12
+// accumulators (3 × 4), which leaves room for the sums beside them.
 //
-// Of a prompt of 512 rows (q4g64, K 1536), 77 % of the time are panels, at 78 % of the peak of their products
-// (82 % where nothing else runs); 10 % finishing sums, 3 % expanding, 3 % preparing x, 3 % copying outputs.
-// Tried and lost, speed against this one's: outputs finished tile by tile 0.90, or every 12 rows 0.86 (short
-// loops after each other mispredict); panels of 2048 columns of 4 rows 0.89, of 1024 columns of 16 rows 0.94;
-// fetching the next tile of x 1.02 from memory and 0.95 from cache; blocks of x with all their columns and
-// last panels of up to 1536 columns 0.90 in a model; claims of 32 columns instead of 64 0.96.
+// With 512 rows on both cores (q4g64) products reach 65 % of the peak at K 1536 and 69 % at K 4096; a panel
+// alone 82 %. The rest is finishing sums (10 %), expanding, preparing x and copying outputs (3 % each). Tried
+// and lost, speed against this one's (measured with 16-bit integer products, whose loops are the same):
+// outputs finished tile by tile 0.90, or every 12 rows 0.86; panels of 2048 columns of 4 rows 0.89, of 1024
+// columns of 16 rows 0.94; fetching the next tile of x 1.02 from memory and 0.95 from cache; blocks of x with
+// all their columns and last panels of up to 1536 columns 0.90 in a model; claims of 32 columns instead of 64
+// 0.96; tiles of 4 × 4, 0.94 and 6 × 4, 0.89 of 3 × 4 from cache.
 #pragma once
 
 #include "kernels/cpu/matmul_driver.h"
