@@ -107,15 +107,15 @@ template <int kParts, int kRows, int kOutputs>
 }
 
 template <int kParts>
-struct Bf16Panel {
+struct Bf16Panel : NoTail {
   using Tile = Bf16Panel;
   static constexpr int64_t kColumns = 1024;
+  static constexpr int kOutputs = 8;
   static constexpr int64_t kBytes = 2 * kColumns;
-  static constexpr int kTileRows = 4;
+  static constexpr int kTileRows = 3;
   static constexpr int64_t kFetchColumns = kDotStep;
 
   static int64_t input_offset(int64_t k) { return k / kDotStep * kParts * kDotStepBytes; }
-  static void finish_outputs(const MatmulColumns&, int64_t, int, int64_t, int64_t, float*) {}
 
   static void expand(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t live, std::byte* panel) {
     std::memcpy(panel, weight.data + 2 * (n * weight.columns + k), 2 * live);
@@ -123,8 +123,12 @@ struct Bf16Panel {
   }
 
   template <int kRows, int kOutputs>
-  static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live,
-                   const PanelFetch& fetch, float* sums) {
+  [[gnu::always_inline]] static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel,
+                                          int64_t live, const PanelFetch& fetch, const TileSums& sums) {
+    __m512 totals[kRows][kOutputs];
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kOutputs; ++i) totals[r][i] = sums.start(r, i);
+    }
     for (int64_t s = 0; s < live; s += kDotStep, panel += kDotStepBytes) {
       fetch(s / kDotStep);
       __m512 chains[kRows][kOutputs];
@@ -133,24 +137,22 @@ struct Bf16Panel {
       }
       for (int p = 0; p < kParts; ++p, x += kDotStepBytes) {
         for (int v = 0; v < kDotVectors; ++v) {
-          __m512bh weights[kOutputs];
+          __m512i weights[kOutputs];
           for (int i = 0; i < kOutputs; ++i) {
-            weights[i] = as_bf16(_mm512_load_si512(panel + i * kBytes + v * kDotVectorBytes));
+            weights[i] = in_register(_mm512_load_si512(panel + i * kBytes + v * kDotVectorBytes));
           }
           for (int r = 0; r < kRows; ++r) {
-            const __m512bh input = as_bf16(_mm512_load_si512(x + r * x_stride + v * kDotVectorBytes));
-            for (int i = 0; i < kOutputs; ++i) {
-              chains[r][i] = _mm512_dpbf16_ps(chains[r][i], weights[i], input);
-            }
+            const __m512i input = in_register(_mm512_load_si512(x + r * x_stride + v * kDotVectorBytes));
+            for (int i = 0; i < kOutputs; ++i) add_bf16(chains[r][i], weights[i], input);
           }
         }
       }
       for (int r = 0; r < kRows; ++r) {
-        for (int i = 0; i < kOutputs; ++i) {
-          float* place = sums + (r * kTileOutputs + i) * kLanes;
-          _mm512_store_ps(place, _mm512_add_ps(_mm512_load_ps(place), chains[r][i]));
-        }
+        for (int i = 0; i < kOutputs; ++i) totals[r][i] = _mm512_add_ps(totals[r][i], chains[r][i]);
       }
+    }
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kOutputs; ++i) store(sums.place(r, i), totals[r][i]);
     }
   }
 };

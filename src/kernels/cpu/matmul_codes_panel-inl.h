@@ -48,10 +48,13 @@ struct CodeTile {
 
   template <int kRows, int kOutputs>
   static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live,
-                   const PanelFetch& fetch, float* row_sums) {
+                   const PanelFetch& fetch, const TileSums& row_sums) {
     constexpr int64_t kDigitBytes = kCodeVectors * kVectorBytes;
     alignas(64) float block_sums[kRows][kOutputs][kLanes] = {};
     __m512i sums[kRows][kOutputs];
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kOutputs; ++i) store(row_sums.place(r, i), row_sums.start(r, i));
+    }
     const std::byte* digits = x + kVectorBytes;
     for (int64_t s = 0; s < live; s += kStep, digits += Layout::kStepBytes, panel += kStepBytes) {
       fetch(s / kStep);
@@ -81,7 +84,7 @@ struct CodeTile {
     for (int r = 0; r < kRows; ++r) {
       const __m512 units = _mm512_load_ps(x + r * x_stride);
       for (int i = 0; i < kOutputs; ++i) {
-        float* place = row_sums + (r * kTileOutputs + i) * kLanes;
+        float* place = row_sums.place(r, i);
         _mm512_store_ps(place,
                         _mm512_fmadd_ps(units, _mm512_load_ps(block_sums[r][i]), _mm512_load_ps(place)));
       }
@@ -90,11 +93,11 @@ struct CodeTile {
 
   template <int kRows, int kOutputs>
   static void add_step_biases(const std::byte* digits, int64_t x_stride, const std::byte* panel,
-                              float* row_sums) {
+                              const TileSums& row_sums) {
     for (int r = 0; r < kRows; ++r) {
       const __m512 x_sums = _mm512_load_ps(digits + r * x_stride + Layout::kLaneSums);
       for (int i = 0; i < kOutputs; ++i) {
-        float* place = row_sums + (r * kTileOutputs + i) * kLanes;
+        float* place = row_sums.place(r, i);
         const __m512 bias = _mm512_load_ps(panel + i * kBytes + kScale + kVectorBytes);
         _mm512_store_ps(place, _mm512_fmadd_ps(bias, x_sums, _mm512_load_ps(place)));
       }
@@ -102,44 +105,44 @@ struct CodeTile {
   }
 };
 
-// Biases::per_row, for a tile of outputs: the groups' biases times the sums of x over the groups, which stand
-// at `sums_offset` of a prepared row. Biases of up to 64 groups are expanded at a time and stay in registers
-// for all rows.
-template <class Format>
-void add_row_biases(const MatmulColumns& work, int64_t n, int outputs, int64_t first, int64_t rows,
-                    int64_t sums_offset, float* sums) {
-  constexpr int kVectors = 4;
-  const int64_t groups = work.weight->columns / Format::Input::kGroup;
-  const CodeRows weight_rows(*work.weight);
-  const std::byte* x = work.inputs + first * work.input_stride + sums_offset;
-  for (int i = 0; i < outputs; ++i) {
-    const std::byte* biases = weight_rows[n + i].biases;
-    for (int64_t g = 0; g < groups; g += kVectors * kLanes) {
-      const int64_t left = (groups - g + kLanes - 1) / kLanes;
-      const int vectors = static_cast<int>(left < kVectors ? left : kVectors);
-      __m512 bias[kVectors];
-      for (int j = 0; j < vectors; ++j) {
-        const int64_t group = g + j * kLanes;
-        bias[j] = Format::Scale::load(biases + group * Format::Scale::kBytes, groups - group);
-      }
-      for (int64_t r = 0; r < rows; ++r) {
-        float* place = sums + (r * kTileOutputs + i) * kLanes;
-        const std::byte* x_sums = x + r * work.input_stride + 4 * g;
-        __m512 sum = _mm512_load_ps(place);
-        for (int j = 0; j < vectors; ++j) {
-          sum = _mm512_fmadd_ps(bias[j], _mm512_load_ps(x_sums + j * kVectorBytes), sum);
-        }
-        _mm512_store_ps(place, sum);
+// What is added once per row of W with Biases::per_row: the groups' biases times the sums of x over the
+// groups, which lie at Layout::sums_offset of prepared rows.
+template <class Format, class Layout>
+struct RowBiases {
+  static constexpr bool kHasBiases = Format::Input::kBiases == Biases::per_row;
+
+  static int64_t tail_floats(int64_t columns) {
+    return kHasBiases ? (columns / Format::Input::kGroup + kLanes - 1) / kLanes * kLanes : 0;
+  }
+  static void expand_tail(const tensor::MatrixView& weight, int64_t n, float* tail) {
+    if constexpr (kHasBiases) {
+      const std::byte* biases = CodeRows(weight)[n].biases;
+      const int64_t groups = weight.columns / Format::Input::kGroup;
+      for (int64_t g = 0; g < groups; g += kLanes) {
+        _mm512_store_ps(tail + g, Format::Scale::load(biases + g * Format::Scale::kBytes, groups - g));
       }
     }
   }
-}
+  static int64_t tail_offset(int64_t columns) { return Layout::sums_offset(columns); }
+  [[gnu::always_inline]] static void add_tail(const float* tails, int64_t floats, const std::byte* x,
+                                              Floats sums[kTileOutputs]) {
+    if constexpr (kHasBiases) {
+      for (int64_t g = 0; g < floats; g += kLanes) {
+        const __m512 x_sums = _mm512_load_ps(x + 4 * g);
+        for (int i = 0; i < kTileOutputs; ++i) {
+          sums[i] = _mm512_fmadd_ps(_mm512_load_ps(tails + i * floats + g), x_sums, sums[i]);
+        }
+      }
+    }
+  }
+};
 
 template <class Format, int kDigits>
-struct CodePanel {
+struct CodePanel : RowBiases<Format, LayoutOf<typename Format::Input, kDigits>> {
   using Tile = CodeTile<kDigits, Format::Input::kZero != 0, Format::Input::kBiases == Biases::per_step>;
   using Layout = typename Tile::Layout;
   static constexpr int64_t kColumns = kBlockColumns;
+  static constexpr int kOutputs = 8;
 
   static int64_t input_offset(int64_t k) { return k / kBlockColumns * Layout::kBlockBytes; }
 
@@ -160,13 +163,6 @@ struct CodePanel {
         _mm512_store_ps(panel + Tile::kScale + kVectorBytes, step.bias);
       row.data += Format::kStepBytes;
       row.scales += Format::kStepScaleBytes;
-    }
-  }
-
-  static void finish_outputs(const MatmulColumns& work, int64_t n, int outputs, int64_t first, int64_t rows,
-                             float* sums) {
-    if constexpr (Format::Input::kBiases == Biases::per_row) {
-      add_row_biases<Format>(work, n, outputs, first, rows, Layout::sums_offset(work.weight->columns), sums);
     }
   }
 };

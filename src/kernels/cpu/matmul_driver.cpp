@@ -178,14 +178,17 @@ int64_t most_claimed(int64_t rows) {
 }
 
 int64_t claim_size(int64_t rows, int64_t outputs, int64_t done, int workers) {
-  if (rows > kFewRows) return kManyRowsClaim;
   const int64_t fair = (outputs - done) / (2 * workers);
+  if (rows > kFewRows) {
+    return std::clamp(fair / kShortestManyRowsClaim * kShortestManyRowsClaim, kShortestManyRowsClaim,
+                      kManyRowsClaim);
+  }
   return std::clamp(fair / kShortestClaim * kShortestClaim, kShortestClaim, longest_claim(rows));
 }
 
 int64_t body_scratch_bytes(const MatmulBody& body, int64_t rows, int64_t columns) {
   const int64_t unpacked = body.unpacked_rows != nullptr ? align64(body.unpacked_rows(rows) * columns) : 0;
-  return unpacked + align64(body.scratch_bytes(rows));
+  return unpacked + align64(body.scratch_bytes(rows, columns));
 }
 
 void run_matmul(const MatmulTier& tier, const MatmulArgs& args, Worker& worker) {

@@ -19,8 +19,8 @@ inline constexpr int64_t kPrivateRows = 4;
 inline constexpr int64_t kFewRows = 16;
 inline constexpr int64_t kLongestClaim = 1024, kShortestClaim = 16;
 
-// Columns per claim with more rows: their weights are expanded once per block of rows.
-inline constexpr int64_t kManyRowsClaim = 32;
+// Columns per claim with more rows: for each claim all of x comes from a cache that is not the worker's own.
+inline constexpr int64_t kManyRowsClaim = 64, kShortestManyRowsClaim = 16;
 
 // Columns that no claim exceeds, those times rows for the most of up to `rows` rows, and the columns of the
 // next claim when `done` of `outputs` are taken.
@@ -64,7 +64,7 @@ struct MatmulBody {
   int64_t (*input_bytes)(int64_t columns);
   // Lays out x[columns]; rounds it as the precision says.
   void (*prepare)(const float* x, int64_t columns, std::byte* prepared);
-  int64_t (*scratch_bytes)(int64_t rows);
+  int64_t (*scratch_bytes)(int64_t rows, int64_t columns);
   void (*multiply)(const MatmulColumns&);
   // Bytes per column for rows of W that are unpacked, in front of the scratch; null: none are.
   int64_t (*unpacked_rows)(int64_t rows) = nullptr;

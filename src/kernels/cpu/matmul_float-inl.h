@@ -48,14 +48,12 @@ struct FloatTile {
 
   template <int kRows, int kOutputs>
   static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live,
-                   const PanelFetch& fetch, float* sums) {
+                   const PanelFetch& fetch, const TileSums& sums) {
     Floats acc[kRows][kOutputs];
-    float* place[kRows];
     const float* input[kRows];
     for (int r = 0; r < kRows; ++r) {
-      place[r] = sums + r * kTileOutputs * kLanes;
       input[r] = reinterpret_cast<const float*>(x + r * x_stride);
-      for (int i = 0; i < kOutputs; ++i) acc[r][i] = load(place[r] + i * kLanes);
+      for (int i = 0; i < kOutputs; ++i) acc[r][i] = sums.start(r, i);
     }
     const float* weights = reinterpret_cast<const float*>(panel);
     const int64_t width = padded(live);
@@ -69,19 +67,19 @@ struct FloatTile {
       }
     }
     for (int r = 0; r < kRows; ++r) {
-      for (int i = 0; i < kOutputs; ++i) store(place[r] + i * kLanes, acc[r][i]);
+      for (int i = 0; i < kOutputs; ++i) store(sums.place(r, i), acc[r][i]);
     }
   }
 };
 
 // Decoder::decode(weight, n, k, count, out) expands W[n, k … k + count) to fp32.
 template <class Decoder>
-struct FloatPanel {
+struct FloatPanel : NoTail {
   using Tile = FloatTile;
   static constexpr int64_t kColumns = FloatTile::kColumns;
+  static constexpr int kOutputs = 8;
 
   static int64_t input_offset(int64_t k) { return 4 * k; }
-  static void finish_outputs(const MatmulColumns&, int64_t, int, int64_t, int64_t, float*) {}
 
   static void expand(const tensor::MatrixView& weight, int64_t n, int64_t k, int64_t live, std::byte* panel) {
     float* out = reinterpret_cast<float*>(panel);

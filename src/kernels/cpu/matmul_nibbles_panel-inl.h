@@ -15,12 +15,16 @@ struct NibbleTile {
   static constexpr int64_t kStepBytes =
       kDotStepBytes + (Input::kBiases == Biases::per_step ? 2 : 1) * kVectorBytes;
   static constexpr int64_t kBytes = kColumns / kDotStep * kStepBytes;
-  static constexpr int kTileRows = 4;
+  static constexpr int kTileRows = 3;
   static constexpr int64_t kFetchColumns = kDotStep;
 
   template <int kRows, int kOutputs>
-  static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel, int64_t live,
-                   const PanelFetch& fetch, float* sums) {
+  [[gnu::always_inline]] static void tile(const std::byte* x, int64_t x_stride, const std::byte* panel,
+                                          int64_t live, const PanelFetch& fetch, const TileSums& sums) {
+    __m512 totals[kRows][kOutputs];
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kOutputs; ++i) totals[r][i] = sums.start(r, i);
+    }
     for (int64_t s = 0; s < live; s += kDotStep, panel += kStepBytes, x += Layout::kStepBytes) {
       fetch(s / kDotStep);
       __m512 chains[kRows][kOutputs];
@@ -28,37 +32,40 @@ struct NibbleTile {
         for (auto& chain : row) chain = _mm512_setzero_ps();
       }
       for (int v = 0; v < kDotVectors; ++v) {
-        __m512bh codes[kOutputs];
+        __m512i codes[kOutputs];
         for (int i = 0; i < kOutputs; ++i) {
-          codes[i] = as_bf16(_mm512_load_si512(panel + i * kBytes + v * kDotVectorBytes));
+          codes[i] = in_register(_mm512_load_si512(panel + i * kBytes + v * kDotVectorBytes));
         }
         for (int r = 0; r < kRows; ++r) {
-          const __m512bh values = as_bf16(_mm512_load_si512(x + r * x_stride + v * kDotVectorBytes));
-          for (int i = 0; i < kOutputs; ++i) chains[r][i] = _mm512_dpbf16_ps(chains[r][i], codes[i], values);
+          const __m512i values = in_register(_mm512_load_si512(x + r * x_stride + v * kDotVectorBytes));
+          for (int i = 0; i < kOutputs; ++i) add_bf16(chains[r][i], codes[i], values);
         }
       }
-      for (int r = 0; r < kRows; ++r) {
-        for (int i = 0; i < kOutputs; ++i) {
-          float* place = sums + (r * kTileOutputs + i) * kLanes;
-          const std::byte* extras = panel + i * kBytes + kDotStepBytes;
-          __m512 sum = _mm512_fmadd_ps(_mm512_load_ps(extras), chains[r][i], _mm512_load_ps(place));
+      for (int i = 0; i < kOutputs; ++i) {
+        const std::byte* extras = panel + i * kBytes + kDotStepBytes;
+        const __m512 scale = _mm512_load_ps(extras);
+        for (int r = 0; r < kRows; ++r) {
+          totals[r][i] = _mm512_fmadd_ps(scale, chains[r][i], totals[r][i]);
           if constexpr (Input::kBiases == Biases::per_step) {
-            sum = _mm512_fmadd_ps(_mm512_load_ps(extras + kVectorBytes),
-                                  _mm512_load_ps(x + r * x_stride + kDotStepBytes), sum);
+            totals[r][i] = _mm512_fmadd_ps(_mm512_load_ps(extras + kVectorBytes),
+                                           _mm512_load_ps(x + r * x_stride + kDotStepBytes), totals[r][i]);
           }
-          _mm512_store_ps(place, sum);
         }
       }
+    }
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kOutputs; ++i) store(sums.place(r, i), totals[r][i]);
     }
   }
 };
 
 template <class Format>
-struct NibblePanel {
+struct NibblePanel : RowBiases<Format, NibbleLayout<typename Format::Input>> {
   using Input = typename Format::Input;
   using Tile = NibbleTile<Input>;
   using Layout = NibbleLayout<Input>;
   static constexpr int64_t kColumns = Tile::kColumns;
+  static constexpr int kOutputs = 8;
 
   static int64_t input_offset(int64_t k) { return k / kDotStep * Layout::kStepBytes; }
 
@@ -79,13 +86,6 @@ struct NibblePanel {
         _mm512_store_ps(panel + kDotStepBytes + kVectorBytes, step.bias);
       row->data += Format::kStepBytes;
       row->scales += Format::kStepScaleBytes;
-    }
-  }
-
-  static void finish_outputs(const MatmulColumns& work, int64_t n, int outputs, int64_t first, int64_t rows,
-                             float* sums) {
-    if constexpr (Input::kBiases == Biases::per_row) {
-      add_row_biases<Format>(work, n, outputs, first, rows, Layout::sums_offset(work.weight->columns), sums);
     }
   }
 };
