@@ -27,6 +27,7 @@ class CudaExecutor::Bound final : public BoundPlan {
   device::GpuMemory arena_, scratch_;
   device::HostMemory host_;  // mirrors the arena where logits and taps are
   device::GpuGraph graph_;
+  int64_t max_positions_ = 0;
   const float* staged_logits_ = nullptr;  // the last run's logits, if they fitted into pinned memory
   std::vector<plan::Value> read_back_;
 };
@@ -82,6 +83,8 @@ base::Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(const device::G
   }
   const size_t input_bytes = kHeaderBytes + 6 * round_up(static_cast<size_t>(options.row_capacity) * 4);
   RAFTER_ASSIGN(e.input_memory_, device::GpuMemory::allocate(input_bytes));
+  RAFTER_ASSIGN(e.counters_, device::GpuMemory::allocate(kLaunchCounters * sizeof(int32_t)));
+  RAFTER_TRY(e.stream_.fill_zero(e.counters_.data(), e.counters_.size()));
   RAFTER_ASSIGN(e.input_staging_, device::PinnedMemory::allocate(input_bytes));
   for (size_t kind = 0; kind < cache.kinds(); ++kind) {
     cache.store(kind).set_copier([&e, kind](int32_t from, int32_t to) {
@@ -109,7 +112,36 @@ base::Status CudaExecutor::upload(const void* host, size_t bytes) {
 }
 
 base::Status CudaExecutor::upload_operands(const plan::Plan& plan) {
+  const CudaKernels& table = *cuda_kernels();
+  device::GpuMemory staging[3];  // data, scales, biases as in the file
+  const auto stage = [&](size_t i, const std::byte* host, size_t bytes) -> base::Result<const std::byte*> {
+    if (host == nullptr) return nullptr;
+    if (staging[i].size() < bytes) {
+      RAFTER_TRY(stream_.synchronize_blocking());
+      staging[i] = {};
+      RAFTER_ASSIGN(staging[i], device::GpuMemory::allocate(bytes));
+    }
+    RAFTER_TRY(stream_.copy_to_device(staging[i].data(), host, bytes));
+    return staging[i].data();
+  };
   const auto matrix = [&](const tensor::MatrixView& w) -> base::Status {
+    if (weights_.contains(w.data)) return {};
+    if (const size_t bytes = table.relaid_bytes(w); bytes > 0) {
+      RAFTER_ASSIGN(auto memory, device::GpuMemory::allocate(bytes));
+      tensor::MatrixView from = w;
+      RAFTER_ASSIGN(from.data, stage(0, w.data, static_cast<size_t>(w.rows * w.format.row_bytes(w.columns))));
+      RAFTER_ASSIGN(from.scales,
+                    stage(1, w.scales, static_cast<size_t>(w.rows * w.format.scale_row_bytes(w.columns))));
+      RAFTER_ASSIGN(from.biases,
+                    stage(2, w.biases, static_cast<size_t>(w.rows * w.format.bias_row_bytes(w.columns))));
+      CudaLaunch launch;
+      launch.stream = stream_.handle(), launch.multiprocessors = gpu_.multiprocessors;
+      table.relay(from, memory.data(), launch);
+      RAFTER_TRY(stream_.check_launches("re-laying a matrix"));
+      weight_bytes_ += static_cast<int64_t>(bytes);
+      weights_.emplace(w.data, std::move(memory));
+      return {};
+    }
     RAFTER_TRY(upload(w.data, static_cast<size_t>(w.rows * w.format.row_bytes(w.columns))));
     RAFTER_TRY(upload(w.scales, static_cast<size_t>(w.rows * w.format.scale_row_bytes(w.columns))));
     return upload(w.biases, static_cast<size_t>(w.rows * w.format.bias_row_bytes(w.columns)));
@@ -129,7 +161,7 @@ base::Status CudaExecutor::upload_operands(const plan::Plan& plan) {
       RAFTER_TRY(upload(segment.bias, static_cast<size_t>(segment.weight.rows) * 4));
     }
   }
-  return {};
+  return stream_.synchronize_blocking();  // the staging goes
 }
 
 template <typename T>
@@ -139,6 +171,11 @@ const T* CudaExecutor::on_device(const T* host) const {
 }
 
 tensor::MatrixView CudaExecutor::on_device(tensor::MatrixView view) const {
+  if (cuda_kernels()->relaid_bytes(view) > 0) {
+    view.data = on_device(view.data);
+    view.scales = view.biases = nullptr;
+    return view;
+  }
   view.data = on_device(view.data);
   view.scales = on_device(view.scales);
   view.biases = on_device(view.biases);
@@ -222,7 +259,7 @@ void CudaExecutor::bind_op(Bound& bound, plan::Op& op) {
 }
 
 base::Result<std::unique_ptr<BoundPlan>> CudaExecutor::bind_plan(plan::Plan plan, const StepInput* input,
-                                                                 int64_t) {
+                                                                 int64_t max_positions) {
   if (fault_) return *fault_;
   const CudaKernels& table = *cuda_kernels();
   plan::expand(plan, [&](const plan::Op& op) {
@@ -246,15 +283,19 @@ base::Result<std::unique_ptr<BoundPlan>> CudaExecutor::bind_plan(plan::Plan plan
     RAFTER_ASSIGN(logits_staging_, device::PinnedMemory::allocate(bytes));
   }
   size_t scratch = kAlignment;
+  bound->max_positions_ = max_positions;
   for (plan::Op& op : p.ops) {
     if (const auto* matmul = std::get_if<MatmulArgs>(&op.args))
       scratch = std::max(scratch, table.matmul_scratch(*matmul, p.capacity));
     p.kernels.push_back(std::holds_alternative<MatmulArgs>(op.args)
-                            ? table.matmul_kernel_name(std::get<MatmulArgs>(op.args))
+                            ? table.matmul_kernel_name(std::get<MatmulArgs>(op.args), p.capacity)
                             : plan::op_name(op.args));
     bind_op(*bound, op);
+    if (const auto* attention = std::get_if<AttentionArgs>(&op.args))
+      scratch = std::max(scratch, table.attention_scratch(*attention, p.capacity, max_positions));
   }
   RAFTER_ASSIGN(bound->scratch_, device::GpuMemory::allocate(round_up(scratch)));
+  RAFTER_TRY(stream_.fill_zero(bound->scratch_.data(), bound->scratch_.size()));  // rows that are never live
 
   if (tables_.size() == 0) {
     const size_t bytes = kv_.kinds() * static_cast<size_t>(input->block_table_kind_stride) * 4;
@@ -276,8 +317,11 @@ base::Result<std::unique_ptr<BoundPlan>> CudaExecutor::bind_plan(plan::Plan plan
 
 void CudaExecutor::launch_all(Bound& bound) {
   const CudaKernels& table = *cuda_kernels();
-  const CudaLaunch launch{stream_.handle(), bound.plan_.capacity, gpu_.multiprocessors,
-                          bound.scratch_.data()};
+  CudaLaunch launch;
+  launch.stream = stream_.handle(), launch.capacity = bound.plan_.capacity;
+  launch.multiprocessors = gpu_.multiprocessors, launch.max_positions = bound.max_positions_;
+  launch.scratch = bound.scratch_.data();
+  launch.counters = reinterpret_cast<int32_t*>(counters_.data());
   for (const plan::Op& op : bound.plan_.ops)
     std::visit([&](const auto& args) { LauncherOf{table}(args)(args, launch); }, op.args);
 }

@@ -59,7 +59,7 @@ class CudaExecutor final : public Executor {
   Options options_;
   device::GpuStream stream_;
   std::vector<device::GpuMemory> stores_;  // by kind of layers
-  device::GpuMemory input_memory_, tables_;
+  device::GpuMemory input_memory_, tables_, counters_;
   device::PinnedMemory input_staging_, table_staging_, logits_staging_;
   std::map<const void*, device::GpuMemory> weights_;
   int64_t weight_bytes_ = 0;

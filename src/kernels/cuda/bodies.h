@@ -16,11 +16,16 @@ void swiglu(const SwigluArgs& args, const CudaLaunch& launch);
 void add(const AddArgs& args, const CudaLaunch& launch);
 void select_rows(const SelectRowsArgs& args, const CudaLaunch& launch);
 bool supports_attention(const AttentionArgs& args);
+size_t attention_scratch(const AttentionArgs& args, int64_t capacity, int64_t max_positions);
 
 void matmul(const MatmulArgs& args, const CudaLaunch& launch);
 bool fuses_matmul(const MatmulArgs& args);
 size_t matmul_scratch(const MatmulArgs& args, int64_t capacity);
-const char* matmul_kernel_name(const MatmulArgs& args);
+const char* matmul_kernel_name(const MatmulArgs& args, int64_t capacity);
+
+size_t relaid_bytes(const tensor::MatrixView& matrix);
+void relay(const tensor::MatrixView& from, std::byte* to, const CudaLaunch& launch);
+
 bool supports_format(const tensor::NumberFormat& format);
 
 }  // namespace rafter::kernels::cuda

@@ -3,8 +3,8 @@
 // serves every step of its bucket. A null entry, or a format that supports_format refuses, is refused when
 // the plan is bound.
 //
-// Numerics: the contracts of kernels/op. Products of bf16 inputs with bf16 and affine weights run on the
-// tensor cores over exact codes, with one order of the sum for every number of rows; all others in fp32.
+// Numerics: the contracts of kernels/op. Products of bf16 inputs with weights in tiles (weight_tiles.cuh) run
+// on the tensor cores over exact codes, with one order of the sum for every number of rows; all others in fp32.
 #pragma once
 
 #include "kernels/op/attention.h"
@@ -17,11 +17,15 @@
 
 namespace rafter::kernels {
 
+inline constexpr int64_t kLaunchCounters = 64 * 1024;
+
 struct CudaLaunch {
   void* stream = nullptr;  // a cudaStream_t
   int64_t capacity = 0;    // rows of the bucket
   int multiprocessors = 0;
-  std::byte* scratch = nullptr;  // of the size that matmul_scratch gives, 256-byte aligned
+  int64_t max_positions = 0;     // what a row may attend to at most
+  std::byte* scratch = nullptr;  // of the size that the op's scratch function gives, 256-byte aligned
+  int32_t* counters = nullptr;   // kLaunchCounters zeros, which every kernel leaves as zeros
 };
 
 struct CudaKernels {
@@ -41,8 +45,14 @@ struct CudaKernels {
   bool (*supports_attention)(const AttentionArgs&) = nullptr;
   bool (*fuses_matmul)(const MatmulArgs&) = nullptr;
   size_t (*matmul_scratch)(const MatmulArgs&, int64_t capacity) = nullptr;
-  // "mma_q4", "mma_bf16", "generic"
-  const char* (*matmul_kernel_name)(const MatmulArgs&) = nullptr;
+  size_t (*attention_scratch)(const AttentionArgs&, int64_t capacity, int64_t max_positions) = nullptr;
+  // "tensor_rows", "tensor_prompt", "any"
+  const char* (*matmul_kernel_name)(const MatmulArgs&, int64_t capacity) = nullptr;
+
+  // Matrices that the kernels want in a layout of their own: its bytes (0: as the file has it), and the kernel
+  // that makes it of an uploaded one. `to` takes the place of data, scales and biases.
+  size_t (*relaid_bytes)(const tensor::MatrixView&) = nullptr;
+  void (*relay)(const tensor::MatrixView& from, std::byte* to, const CudaLaunch&) = nullptr;
 };
 
 // Null in a build without CUDA.
