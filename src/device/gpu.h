@@ -73,6 +73,21 @@ class GpuGraph {
   void* executable_ = nullptr;
 };
 
+// A point in a stream that the host can wait for.
+class GpuEvent {
+ public:
+  static base::Result<GpuEvent> create();
+  GpuEvent() = default;
+  GpuEvent(GpuEvent&& other) noexcept;
+  GpuEvent& operator=(GpuEvent&& other) noexcept;
+  ~GpuEvent();
+  base::Status wait_blocking();
+
+ private:
+  friend class GpuStream;
+  void* handle_ = nullptr;
+};
+
 class GpuStream {
  public:
   static base::Result<GpuStream> create();
@@ -93,6 +108,7 @@ class GpuStream {
   base::Status begin_capture();
   base::Result<GpuGraph> end_capture();
   base::Status launch(const GpuGraph& graph);
+  base::Status record(GpuEvent& event);
 
   void* handle() const { return handle_; }  // a cudaStream_t
 

@@ -78,6 +78,25 @@ GpuGraph::~GpuGraph() {
   if (executable_ != nullptr) cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(executable_));
 }
 
+base::Result<GpuEvent> GpuEvent::create() {
+  cudaEvent_t handle = nullptr;
+  RAFTER_TRY(checked(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming), "cudaEventCreate"));
+  GpuEvent event;
+  event.handle_ = handle;
+  return event;
+}
+GpuEvent::GpuEvent(GpuEvent&& other) noexcept { *this = std::move(other); }
+GpuEvent& GpuEvent::operator=(GpuEvent&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+GpuEvent::~GpuEvent() {
+  if (handle_ != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(handle_));
+}
+base::Status GpuEvent::wait_blocking() {
+  return checked(cudaEventSynchronize(static_cast<cudaEvent_t>(handle_)), "waiting for the GPU");
+}
+
 base::Result<GpuStream> GpuStream::create() {
   cudaStream_t handle = nullptr;
   RAFTER_TRY(checked(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking), "cudaStreamCreate"));
@@ -132,6 +151,10 @@ base::Result<GpuGraph> GpuStream::end_capture() {
 base::Status GpuStream::launch(const GpuGraph& graph) {
   return checked(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph.executable_), stream_of(handle_)),
                  "cudaGraphLaunch");
+}
+
+base::Status GpuStream::record(GpuEvent& event) {
+  return checked(cudaEventRecord(static_cast<cudaEvent_t>(event.handle_), stream_of(handle_)), "cudaEventRecord");
 }
 
 }  // namespace rafter::device

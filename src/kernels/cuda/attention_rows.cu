@@ -1,11 +1,16 @@
 // Attention of few rows: a block takes one row and one kv head, the query heads that share it as the 16 rows of
 // the tensor cores' tile, and every warp one chunk of a split. A fixed grid of `slots` blocks walks a row's splits;
 // with more than one split each leaves its part in scratch, and the block that is done last merges them.
+//
+// With one row in the step the same kernel rotates the queries and the key and appends to the cache: no other row
+// waits for them.
 #include <algorithm>
 
 #include "kernels/cuda/attention_bodies.cuh"
 #include "kernels/cuda/attention_chunk.cuh"
+#include "kernels/cuda/cache_offset.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/rope_element.cuh"
 
 namespace rafter::kernels::cuda {
 namespace {
@@ -24,10 +29,10 @@ int head_tiles(const AttentionArgs& a) {
   return (a.heads / a.cache.kv_heads + kTileHeads - 1) / kTileHeads;
 }
 
-template <int kHeadDim>
+template <int kHeadDim, bool kFused>
 __global__ void __launch_bounds__(kThreads)
-    attention_rows_kernel(const __grid_constant__ AttentionArgs a, float* scratch, int32_t* counters,
-                          int64_t most_splits) {
+    attention_rows_kernel(const __grid_constant__ AttentionArgs a, const __grid_constant__ RopeAppendArgs rope,
+                          float* scratch, int32_t* counters, int64_t most_splits) {
   using Tile = ChunkTile<kHeadDim>;
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ bool is_last;
@@ -61,13 +66,30 @@ __global__ void __launch_bounds__(kThreads)
   }
   wait_for_inputs();
 
+  const float* queries = a.q + (row * a.heads + first_head) * kHeadDim;
+  if constexpr (kFused) {
+    auto* const rotated_queries = reinterpret_cast<float*>(shared + kChunksPerSplit * Tile::kBytes);
+    const float* const angles = rope.q.angles + row * rope.q.rotated_dims;
+    for (int i = threadIdx.x; i < heads * kHeadDim; i += kThreads) {
+      const float* const head = rope.q.x + (row * a.heads + first_head + i / kHeadDim) * kHeadDim;
+      rotated_queries[i] = rotated(rope.q, head, angles, i % kHeadDim);
+    }
+    queries = rotated_queries;
+    const int position = input.positions[row];
+    if ((position / static_cast<int>(kSplitPositions) - first_split) % slots == static_cast<int>(blockIdx.z)) {
+      const int64_t at = (row * a.cache.kv_heads + kv_head) * kHeadDim;
+      const int64_t offset = cache_offset(input, a.cache, row, kv_head, position);
+      for (int d = threadIdx.x; d < kHeadDim; d += kThreads) {
+        store_cached(a.cache, a.cache.keys + offset, d, rotated(rope.k, rope.k.x + at, angles, d));
+        store_cached(a.cache, a.cache.values + offset, d, rope.v[at + d]);
+      }
+      __threadfence();
+    }
+    __syncthreads();
+  }
   uint32_t q[kHeadDim / 16][4];
   load_queries<kHeadDim>(
-      [&](int r, int d) {
-        const int head = g + 8 * r;
-        return head < heads ? a.q + (row * a.heads + first_head + head) * kHeadDim + d : nullptr;
-      },
-      lane, q);
+      [&](int r, int d) { return g + 8 * r < heads ? queries + (g + 8 * r) * kHeadDim + d : nullptr; }, lane, q);
   const auto part_of = [&](int split, int head) {
     return scratch + ((row * a.heads + first_head + head) * most_splits + split) * part_floats(kHeadDim);
   };
@@ -152,18 +174,25 @@ int64_t attention_rows_scratch(const AttentionArgs& a, int64_t capacity, int64_t
 }
 
 template <int kHeadDim>
-void attention_rows(const AttentionArgs& a, const CudaLaunch& l) {
+void attention_rows(const AttentionArgs& a, const RopeAppendArgs* rope, const CudaLaunch& l) {
   constexpr int64_t kBlocksPerProcessor = 2;
   const int64_t groups = int64_t{a.cache.kv_heads} * head_tiles(a), splits = splits_of(l.max_positions);
   const int64_t room = l.multiprocessors * kBlocksPerProcessor / (l.capacity * groups);
   const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>(groups),
                   static_cast<unsigned>(std::clamp<int64_t>(room, 1, splits)));
-  launch(attention_rows_kernel<kHeadDim>, grid, kThreads, kChunksPerSplit * ChunkTile<kHeadDim>::kBytes, l.stream, a,
-         reinterpret_cast<float*>(l.scratch), l.counters, splits);
+  constexpr size_t kTiles = kChunksPerSplit * ChunkTile<kHeadDim>::kBytes, kQueries = kTileHeads * kHeadDim * 4;
+  auto* const scratch = reinterpret_cast<float*>(l.scratch);
+  if (rope != nullptr) {
+    launch(attention_rows_kernel<kHeadDim, true>, grid, kThreads, kTiles + kQueries, l.stream, a, *rope, scratch,
+           l.counters, splits);
+  } else {
+    launch(attention_rows_kernel<kHeadDim, false>, grid, kThreads, kTiles, l.stream, a, RopeAppendArgs{}, scratch,
+           l.counters, splits);
+  }
 }
 
-template void attention_rows<32>(const AttentionArgs&, const CudaLaunch&);
-template void attention_rows<64>(const AttentionArgs&, const CudaLaunch&);
-template void attention_rows<128>(const AttentionArgs&, const CudaLaunch&);
+template void attention_rows<32>(const AttentionArgs&, const RopeAppendArgs*, const CudaLaunch&);
+template void attention_rows<64>(const AttentionArgs&, const RopeAppendArgs*, const CudaLaunch&);
+template void attention_rows<128>(const AttentionArgs&, const RopeAppendArgs*, const CudaLaunch&);
 
 }  // namespace rafter::kernels::cuda

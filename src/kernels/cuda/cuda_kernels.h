@@ -28,6 +28,15 @@ struct CudaLaunch {
   int32_t* counters = nullptr;   // kLaunchCounters zeros, which every kernel leaves as zeros
 };
 
+// What ends a step whose rows go on by themselves: row i's logits choose the next token of row i, lower tokens
+// first among equals; the input block becomes that of the next step.
+struct GreedyArgs {
+  const StepInput* input = nullptr;  // its arrays are written
+  const float* logits = nullptr;     // [rows, vocabulary]
+  int64_t vocabulary = 0;
+  int32_t* tokens = nullptr;  // [rows]
+};
+
 struct CudaKernels {
   void (*embed)(const EmbedArgs&, const CudaLaunch&) = nullptr;
   void (*rms_norm)(const RmsNormArgs&, const CudaLaunch&) = nullptr;
@@ -40,6 +49,14 @@ struct CudaKernels {
   void (*swiglu)(const SwigluArgs&, const CudaLaunch&) = nullptr;
   void (*add)(const AddArgs&, const CudaLaunch&) = nullptr;
   void (*select_rows)(const SelectRowsArgs&, const CudaLaunch&) = nullptr;
+
+  // rope_append and the attention that follows it as one launch, where fuses_rope_attention says so.
+  void (*rope_attention)(const RopeAppendArgs&, const AttentionArgs&, const CudaLaunch&) = nullptr;
+  bool (*fuses_rope_attention)(const RopeAppendArgs&, const AttentionArgs&, int64_t capacity,
+                               int64_t max_positions) = nullptr;
+
+  void (*greedy)(const GreedyArgs&, const CudaLaunch&) = nullptr;
+  size_t (*greedy_scratch)(int64_t capacity) = nullptr;
 
   bool (*supports_format)(const tensor::NumberFormat&) = nullptr;
   bool (*supports_attention)(const AttentionArgs&) = nullptr;

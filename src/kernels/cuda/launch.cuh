@@ -26,6 +26,8 @@ void launch(void (*kernel)(Parameters...), dim3 grid, unsigned threads, size_t s
   config.stream = static_cast<cudaStream_t>(stream);
   config.attrs = &overlap;
   config.numAttrs = 1;
+  // All kernels ask for the same division of an SM's memory: one that asks for another waits until the SM is empty.
+  cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
   constexpr size_t kWithoutAsking = 48 * 1024;
   if (shared_bytes > kWithoutAsking)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));

@@ -3,6 +3,7 @@
 #include "kernels/cuda/bodies.h"
 #include "kernels/cuda/cache_offset.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/rope_element.cuh"
 
 namespace rafter::kernels::cuda {
 namespace {
@@ -41,20 +42,6 @@ __global__ void rope_angles_kernel(RopeAnglesArgs a) {
   a.out[b * a.rotated_dims + pairs + pair] = sinf(angle);
 }
 
-// Element d of a rotated head.
-__device__ float rotated(const RopeArgs& a, const float* head, const float* angles, int d) {
-  const int pairs = a.rotated_dims / 2;
-  if (d >= a.rotated_dims) return head[d];
-  const bool half = a.layout == RopeLayout::half;
-  const int pair = half ? d % pairs : d / 2;
-  const bool second = half ? d >= pairs : d & 1;
-  const float first_value = a.magnitude * head[half ? pair : 2 * pair];
-  const float second_value = a.magnitude * head[half ? pair + pairs : 2 * pair + 1];
-  const float cosine = angles[pair], sine = angles[pairs + pair];
-  return second ? __fadd_rn(__fmul_rn(first_value, sine), __fmul_rn(second_value, cosine))
-                : __fsub_rn(__fmul_rn(first_value, cosine), __fmul_rn(second_value, sine));
-}
-
 // One block per (row, head): all of a head is read before any of it is written, for out may be x.
 __global__ void rope_kernel(RopeArgs a) {
   start_next();
@@ -66,16 +53,6 @@ __global__ void rope_kernel(RopeArgs a) {
       d < a.head_dim ? rotated(a, a.x + head * a.head_dim, a.angles + b * a.rotated_dims, d) : 0;
   __syncthreads();
   if (d < a.head_dim) a.out[head * a.head_dim + d] = value;
-}
-
-__device__ void store_cached(const KvLayer& cache, std::byte* to, int d, float value) {
-  if (cache.type == tensor::DType::f32) {
-    reinterpret_cast<float*>(to)[d] = value;
-    return;
-  }
-  const uint32_t bits = __float_as_uint(value);
-  reinterpret_cast<uint16_t*>(to)[d] = static_cast<uint16_t>(
-      (bits & 0x7FFFFFFF) > 0x7F800000 ? bits >> 16 | 0x40 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
 __global__ void kv_append_kernel(KvAppendArgs a) {
