@@ -63,7 +63,7 @@ struct CudaKernels {
   bool (*fuses_matmul)(const MatmulArgs&) = nullptr;
   size_t (*matmul_scratch)(const MatmulArgs&, int64_t capacity) = nullptr;
   size_t (*attention_scratch)(const AttentionArgs&, int64_t capacity, int64_t max_positions) = nullptr;
-  // "tensor_rows", "tensor_prompt", "any"
+  // "tensor_one_row", "tensor_rows", "tensor_prompt", "any"
   const char* (*matmul_kernel_name)(const MatmulArgs&, int64_t capacity) = nullptr;
 
   // Matrices that the kernels want in a layout of their own: its bytes (0: as the file has it), and the kernel

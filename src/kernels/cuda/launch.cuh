@@ -28,7 +28,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, unsigned threads, size_t s
   config.numAttrs = 1;
   // All kernels ask for the same division of an SM's memory: one that asks for another waits until the SM is empty.
   cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
-  constexpr size_t kWithoutAsking = 48 * 1024;
+  constexpr size_t kWithoutAsking = 32 * 1024;  // of 48 KiB with what the kernel declares itself
   if (shared_bytes > kWithoutAsking)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
   cudaLaunchKernelEx(&config, kernel, arguments...);  // an error shows at check_launches or the capture's end

@@ -1,5 +1,5 @@
 // Matrix products: which body runs. A matrix in tiles (weight_tiles.cuh) with bf16 inputs goes to the tensor
-// cores, whose two bodies give the same bits; everything else to matmul_any.
+// cores, whose three bodies give the same bits; everything else to matmul_any.
 #include "kernels/cuda/bodies.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matmul_bodies.cuh"
@@ -7,13 +7,14 @@
 namespace rafter::kernels::cuda {
 namespace {
 
-enum class MatmulBody { any, rows, prompt };
+enum class MatmulBody { any, one_row, rows, prompt };
 
-constexpr int64_t kMostFewRows = 32;  // beyond, tiles of 128 rows read the weights fewer times
+constexpr int64_t kMostFewRows = 32;  // beyond, tiles of 64 rows read the weights fewer times
 
 MatmulBody choose(const MatmulArgs& a, int64_t capacity) {
   if (a.precision != MatmulPrecision::bf16_inputs || !tile_layout(a.segments[0].weight).tiled)
     return MatmulBody::any;
+  if (supports_one_row(a, capacity)) return MatmulBody::one_row;
   return capacity <= kMostFewRows ? MatmulBody::rows : MatmulBody::prompt;
 }
 
@@ -37,10 +38,10 @@ PreparedRows prepare(const MatmulArgs& a, const CudaLaunch& l) {
 
 template <typename Format>
 void launch_tiled(const MatmulArgs& a, const CudaLaunch& l) {
-  const bool few = choose(a, l.capacity) == MatmulBody::rows;
-  const bool own = few && prepares_own_rows(a, l.capacity);
-  const PreparedRows prepared = own ? PreparedRows{} : prepare(a, l);
-  if (few) return matmul_rows<Format>(a, prepared, l);
+  const MatmulBody body = choose(a, l.capacity);
+  if (body == MatmulBody::one_row) return matmul_one_row<Format>(a, l);
+  const PreparedRows prepared = prepare(a, l);
+  if (body == MatmulBody::rows) return matmul_rows<Format>(a, prepared, l);
   matmul_prompt<Format>(a, prepared, l);
 }
 
@@ -78,6 +79,8 @@ size_t matmul_scratch(const MatmulArgs& a, int64_t capacity) {
 
 const char* matmul_kernel_name(const MatmulArgs& a, int64_t capacity) {
   switch (choose(a, capacity)) {
+    case MatmulBody::one_row:
+      return "tensor_one_row";
     case MatmulBody::rows:
       return "tensor_rows";
     case MatmulBody::prompt:

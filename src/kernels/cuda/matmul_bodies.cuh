@@ -7,12 +7,16 @@
 
 namespace rafter::kernels::cuda {
 
+// One row.
+template <typename Format>
+void matmul_one_row(const MatmulArgs& a, const CudaLaunch& l);
+bool supports_one_row(const MatmulArgs& a, int64_t capacity);
+
 // Up to 16 rows at a time.
 template <typename Format>
 void matmul_rows(const MatmulArgs& a, const PreparedRows& prepared, const CudaLaunch& l);
-bool prepares_own_rows(const MatmulArgs& a, int64_t capacity);
 
-// Tiles of 128 rows.
+// Tiles of 64 rows.
 template <typename Format>
 void matmul_prompt(const MatmulArgs& a, const PreparedRows& prepared, const CudaLaunch& l);
 
@@ -23,6 +27,8 @@ void matmul_any(const MatmulArgs& a, const CudaLaunch& l);
 #define RAFTER_FOR_TILE_FORMATS(DO) \
   DO(0, 0, false) DO(1, 1, false) DO(1, 2, false) DO(2, 1, false) DO(2, 2, false)                  \
   DO(1, 1, true) DO(1, 2, true) DO(2, 1, true) DO(2, 2, true)
+#define RAFTER_INSTANTIATE_MATMUL_ONE_ROW(P, G, H) \
+  template void matmul_one_row<TileFormat<P, G, H>>(const MatmulArgs&, const CudaLaunch&);
 #define RAFTER_INSTANTIATE_MATMUL_ROWS(P, G, H) \
   template void matmul_rows<TileFormat<P, G, H>>(const MatmulArgs&, const PreparedRows&, const CudaLaunch&);
 #define RAFTER_INSTANTIATE_MATMUL_PROMPT(P, G, H) \

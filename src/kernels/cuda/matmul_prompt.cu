@@ -1,6 +1,7 @@
-// Products of many rows: a block of 16 warps computes 128 outputs of 128 rows, a warp 32 × 32. Weights and inputs
-// go through a ring in shared memory that the whole block shares; weights are expanded in registers, unit by
-// unit. The sums of whole slices wait in shared memory: they change 8 times in all.
+// Products of many rows: a block of 8 warps computes 128 outputs of 64 rows, a warp 32 × 32; two blocks share an SM,
+// so that one computes while the other waits. Weights and inputs go through a ring in shared memory that the whole
+// block shares; weights are expanded in registers, unit by unit. The sums of whole slices wait in shared memory:
+// they change 8 times in all.
 #include <cuda_bf16.h>
 
 #include "kernels/cuda/async_copy.cuh"
@@ -13,26 +14,27 @@
 namespace rafter::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 512, kRows = 128, kTiles = 8;  // of the block; tiles of 16 outputs
+constexpr int kThreads = 256, kRows = 64, kTiles = 8;   // of the block; tiles of 16 outputs
 constexpr int kWarpTiles = 2, kWarpRowTiles = 4;        // of a warp; rows in tiles of 8
-constexpr int kStages = 4;
 constexpr int kSums = kWarpTiles * kWarpRowTiles * 4;   // a thread's
 
 template <typename Format>
 struct Stage {
   static constexpr int kWeights = kTiles * Format::kUnitBytes, kInputs = kRows * kUnitColumns * 2;
+  static constexpr int kStages = Format::kHasCodes ? 4 : 3;
   static constexpr int kBytes = kWeights + kInputs + 2 * kRows * 4;
   static constexpr int kChunks = kWeights / 16, kChunksPerThread = (kChunks + kThreads - 1) / kThreads;
 };
 
 template <typename Format>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __launch_bounds__(kThreads, Format::kPlanes == 2 ? 1 : 2)
     prompt_kernel(const __grid_constant__ MatmulArgs a, const __grid_constant__ PreparedRows prepared) {
   using S = Stage<Format>;
+  constexpr int kStages = S::kStages;
   extern __shared__ __align__(128) uint8_t shared[];
   start_next();
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, g = lane / 4, t = lane % 4;
-  const int warp_tiles = warp / 4, warp_rows = warp % 4 * (kWarpRowTiles * 8);
+  const int warp_tiles = warp / 2, warp_rows = warp % 2 * (kWarpRowTiles * 8);
   const int units = static_cast<int>(a.columns / kUnitColumns);
   const bool gated = a.epilogue == MatmulEpilogue::swiglu;
   const int own = gated ? kTiles / 2 : kTiles;
@@ -85,8 +87,8 @@ __global__ void __launch_bounds__(kThreads, 1)
                  prepared.x + int64_t{first_row + (row < rows ? row : 0)} * a.columns + unit * kUnitColumns + at / 2,
                  row < rows ? 16 : 0);
     }
-    if (Format::kHasCodes && thread < 64) {
-      const int group = thread / 32, row = thread % 32 * 4;
+    if (Format::kHasCodes && thread < kRows / 2) {
+      const int group = thread / (kRows / 4), row = thread % (kRows / 4) * 4;
       copy_async(to + S::kInputs + (group * kRows + row) * 4,
                  prepared.sums + (2 * int64_t{unit} + group) * prepared.sums_stride + first_row + row);
     }
@@ -131,10 +133,10 @@ __global__ void __launch_bounds__(kThreads, 1)
     const auto sums = [&](int tile, int half) {
       return *reinterpret_cast<const float2*>(x + S::kInputs + (half * kRows + warp_rows + tile * 8 + 2 * t) * 4);
     };
-#pragma unroll
-    for (int tile = 0; tile < kWarpTiles; ++tile)
-      add_unit<Format, kWarpRowTiles>(stage + (warp_tiles * kWarpTiles + tile) * Format::kUnitBytes, lane, inputs,
-                                      sums, total[tile]);
+    const auto unit_of = [&](int tile) {
+      return SharedUnit<Format>{stage + (warp_tiles * kWarpTiles + tile) * Format::kUnitBytes, lane};
+    };
+    add_units<Format, false>(unit_of, inputs, sums, total);
   }
   end_slice();
 
@@ -166,7 +168,7 @@ void matmul_prompt(const MatmulArgs& a, const PreparedRows& prepared, const Cuda
   for (int s = 0; s < (gated ? 1 : a.segment_count); ++s)
     blocks += (a.segments[s].weight.rows + outputs - 1) / outputs;
   const dim3 grid(static_cast<unsigned>((l.capacity + kRows - 1) / kRows), static_cast<unsigned>(blocks));
-  constexpr size_t kShared = kStages * Stage<Format>::kBytes + kSums * kThreads * 4;
+  constexpr size_t kShared = Stage<Format>::kStages * Stage<Format>::kBytes + kSums * kThreads * 4;
   launch(prompt_kernel<Format>, grid, kThreads, kShared, l.stream, a, prepared);
 }
 

@@ -5,6 +5,12 @@
 
 namespace rafter::kernels::cuda {
 
+// A pair of dims, already times the magnitude.
+__device__ inline float2 rotated_pair(float first, float second, float cosine, float sine) {
+  return {__fsub_rn(__fmul_rn(first, cosine), __fmul_rn(second, sine)),
+          __fadd_rn(__fmul_rn(first, sine), __fmul_rn(second, cosine))};
+}
+
 // Element d of a rotated head.
 __device__ inline float rotated(const RopeArgs& a, const float* head, const float* angles, int d) {
   const int pairs = a.rotated_dims / 2;
@@ -15,8 +21,8 @@ __device__ inline float rotated(const RopeArgs& a, const float* head, const floa
   const float first_value = a.magnitude * head[half ? pair : 2 * pair];
   const float second_value = a.magnitude * head[half ? pair + pairs : 2 * pair + 1];
   const float cosine = angles[pair], sine = angles[pairs + pair];
-  return second ? __fadd_rn(__fmul_rn(first_value, sine), __fmul_rn(second_value, cosine))
-                : __fsub_rn(__fmul_rn(first_value, cosine), __fmul_rn(second_value, sine));
+  const float2 both = rotated_pair(first_value, second_value, cosine, sine);
+  return second ? both.y : both.x;
 }
 
 // Nearest, ties to even.

@@ -66,26 +66,41 @@ __global__ void kv_append_kernel(KvAppendArgs a) {
   store_cached(a.cache, a.cache.values + offset, static_cast<int>(d), a.v[at]);
 }
 
-// Heads 0 … H − 1 are queries, the KV after them keys with their values.
-__global__ void rope_append_kernel(RopeAppendArgs a) {
+// A warp per head: 0 … H − 1 are queries, the KV after them keys with their values. All of a head is read before
+// any of it is written, for out may be x.
+constexpr int kMostPerLane = 8;  // elements of a head
+__global__ void rope_append_kernel(const __grid_constant__ RopeAppendArgs a) {
   start_next();
   wait_for_inputs();
   const int64_t b = blockIdx.x;
   if (b >= a.input->rows) return;
-  const int d = threadIdx.x, head_dim = a.q.head_dim;
+  const int lane = threadIdx.x % 32, head_dim = a.q.head_dim;
+  const int index = static_cast<int>(blockIdx.y) * (kThreads / 32) + static_cast<int>(threadIdx.x) / 32;
+  if (index >= a.q.heads + a.k.heads) return;
   const float* angles = a.q.angles + b * a.q.rotated_dims;
-  if (static_cast<int>(blockIdx.y) < a.q.heads) {
-    const int64_t head = (b * a.q.heads + blockIdx.y) * head_dim;
-    const float value = d < head_dim ? rotated(a.q, a.q.x + head, angles, d) : 0;
-    __syncthreads();
-    if (d < head_dim) a.q.out[head + d] = value;
-    return;
+  const bool is_query = index < a.q.heads;
+  const int64_t kv_head = index - a.q.heads;
+  const int64_t head = (is_query ? b * a.q.heads + index : b * a.k.heads + kv_head) * head_dim;
+  float values[kMostPerLane];
+#pragma unroll
+  for (int i = 0; i < kMostPerLane; ++i) {
+    const int d = lane + 32 * i;
+    values[i] = 0;
+    if (d < head_dim) values[i] = rotated(is_query ? a.q : a.k, (is_query ? a.q.x : a.k.x) + head, angles, d);
   }
-  if (d >= head_dim) return;
-  const int64_t kv_head = blockIdx.y - a.q.heads, head = (b * a.k.heads + kv_head) * head_dim;
-  const int64_t offset = cache_offset(*a.input, a.cache, b, kv_head, a.input->positions[b]);
-  store_cached(a.cache, a.cache.keys + offset, d, rotated(a.k, a.k.x + head, angles, d));
-  store_cached(a.cache, a.cache.values + offset, d, a.v[head + d]);
+  __syncwarp();
+  const int64_t offset = is_query ? 0 : cache_offset(*a.input, a.cache, b, kv_head, a.input->positions[b]);
+#pragma unroll
+  for (int i = 0; i < kMostPerLane; ++i) {
+    const int d = lane + 32 * i;
+    if (d >= head_dim) continue;
+    if (is_query) {
+      a.q.out[head + d] = values[i];
+      continue;
+    }
+    store_cached(a.cache, a.cache.keys + offset, d, values[i]);
+    store_cached(a.cache, a.cache.values + offset, d, a.v[head + d]);
+  }
 }
 
 __global__ void swiglu_kernel(SwigluArgs a) {
@@ -130,8 +145,9 @@ void kv_append(const KvAppendArgs& a, const CudaLaunch& l) {
   launch(kv_append_kernel, grid, threads_of(a.cache.head_dim), 0, l.stream, a);
 }
 void rope_append(const RopeAppendArgs& a, const CudaLaunch& l) {
-  const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>(a.q.heads + a.k.heads));
-  launch(rope_append_kernel, grid, threads_of(a.q.head_dim), 0, l.stream, a);
+  const int heads = a.q.heads + a.k.heads, per_block = kThreads / 32;
+  const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>((heads + per_block - 1) / per_block));
+  launch(rope_append_kernel, grid, kThreads, 0, l.stream, a);
 }
 void swiglu(const SwigluArgs& a, const CudaLaunch& l) {
   launch(swiglu_kernel, blocks_for(l.capacity * a.width), kThreads, 0, l.stream, a);

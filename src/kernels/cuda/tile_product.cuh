@@ -15,8 +15,11 @@
 #include <cuda_fp16.h>
 
 #include "kernels/cuda/weight_tiles.cuh"
+#include "kernels/op/matmul.h"
 
 namespace rafter::kernels::cuda {
+
+constexpr int kProductThreads = 256, kProductWarps = kProductThreads / 32;
 
 __device__ inline int slice_begin(int slice, int units, int slices) { return slice * units / slices; }
 
@@ -51,74 +54,102 @@ struct TileFormat {
   }
 };
 
-// Adds a unit's products to total[tile of 8 rows][mma's four]. Of these, c is output g + c / 2 · 8 and row
-// 2 · t + c % 2. inputs(tile, half) is the lane's 16 bytes of columns 32 · half + 8 · t … of row 8 · tile + g;
-// sums(tile, half) the sums of those 32 columns for rows 8 · tile + 2 · t and the next. `unit` is in shared
-// memory.
-template <typename Format, int kRowTiles, typename Inputs, typename Sums>
-__device__ inline void add_unit(const uint8_t* unit, int lane, const Inputs& inputs, const Sums& sums,
-                                float (&total)[kRowTiles][4]) {
+// A unit in shared memory.
+template <typename Format>
+struct SharedUnit {
+  const uint8_t* at;
+  int lane;
+  __device__ uint4 word(int i) const { return *reinterpret_cast<const uint4*>(at + i * 512 + lane * 16); }
+  __device__ uint2 pair(int group) const {
+    return *reinterpret_cast<const uint2*>(at + Format::kPlanes * 512 + group * 64 + lane / 4 * 8);
+  }
+};
+
+// Adds the products of one unit of each of kTiles tiles of outputs with kRowTiles tiles of 8 rows to
+// total[tile][row tile][mma's four]. Of these, c is output g + c / 2 · 8 and row 2 · t + c % 2. unit(tile).word(i) is
+// the lane's i-th 16 bytes of the unit, unit(tile).pair(group) the pairs of rows g and g + 8. inputs(r, half) is
+// the lane's 16 bytes of columns 32 · half + 8 · t … of row 8 · r + g, asked for once; sums(r, half) the sums of
+// those 32 columns for rows 8 · r + 2 · t and the next. With kOneRow only row 0 is summed.
+template <typename Format, bool kOneRow, int kTiles, int kRowTiles, typename Unit, typename Inputs, typename Sums>
+__device__ inline void add_units(const Unit& unit, const Inputs& inputs, const Sums& sums,
+                                 float (&total)[kTiles][kRowTiles][4]) {
   if constexpr (!Format::kHasCodes) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      uint32_t a[2][4];
+      uint32_t a[kTiles][2][4];
 #pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        const uint4 v = *reinterpret_cast<const uint4*>(unit + (half * 2 + j) * 512 + lane * 16);
-        a[j][0] = v.x, a[j][1] = v.y, a[j][2] = v.z, a[j][3] = v.w;
+      for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          const uint4 v = unit(tile).word(half * 2 + j);
+          a[tile][j][0] = v.x, a[tile][j][1] = v.y, a[tile][j][2] = v.z, a[tile][j][3] = v.w;
+        }
       }
 #pragma unroll
-      for (int tile = 0; tile < kRowTiles; ++tile) {
-        const uint4 b = inputs(tile, half);
-        mma_16x8x16(total[tile], a[0], b.x, b.y);
-        mma_16x8x16(total[tile], a[1], b.z, b.w);
+      for (int r = 0; r < kRowTiles; ++r) {
+        const uint4 b = inputs(r, half);
+#pragma unroll
+        for (int tile = 0; tile < kTiles; ++tile) {
+          mma_16x8x16(total[tile][r], a[tile][0], b.x, b.y);
+          mma_16x8x16(total[tile][r], a[tile][1], b.z, b.w);
+        }
       }
     }
   } else {
-    constexpr int kHalves = 2 / Format::kGroups;  // halves of 32 columns in a group
-    uint4 words[Format::kPlanes];
+    constexpr int kPlanes = Format::kPlanes, kHalves = 2 / Format::kGroups;  // halves of 32 columns in a group
+    uint4 words[kTiles][kPlanes];
 #pragma unroll
-    for (int plane = 0; plane < Format::kPlanes; ++plane)
-      words[plane] = *reinterpret_cast<const uint4*>(unit + plane * 512 + lane * 16);
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int plane = 0; plane < kPlanes; ++plane) words[tile][plane] = unit(tile).word(plane);
+    }
 #pragma unroll
     for (int group = 0; group < Format::kGroups; ++group) {
-      float part[Format::kPlanes][kRowTiles][4] = {};
+      float part[kTiles][kPlanes][kRowTiles][4] = {};
 #pragma unroll
       for (int h = 0; h < kHalves; ++h) {
         const int half = group * kHalves + h;
-        uint32_t a[Format::kPlanes][2][4];
+        uint32_t a[kTiles][kPlanes][2][4];
 #pragma unroll
-        for (int plane = 0; plane < Format::kPlanes; ++plane) {
-          expand_codes(half == 0 ? words[plane].x : words[plane].z, a[plane][0]);
-          expand_codes(half == 0 ? words[plane].y : words[plane].w, a[plane][1]);
+        for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+          for (int plane = 0; plane < kPlanes; ++plane) {
+            expand_codes(half == 0 ? words[tile][plane].x : words[tile][plane].z, a[tile][plane][0]);
+            expand_codes(half == 0 ? words[tile][plane].y : words[tile][plane].w, a[tile][plane][1]);
+          }
         }
 #pragma unroll
-        for (int tile = 0; tile < kRowTiles; ++tile) {
-          const uint4 b = inputs(tile, half);
+        for (int r = 0; r < kRowTiles; ++r) {
+          const uint4 b = inputs(r, half);
 #pragma unroll
-          for (int plane = 0; plane < Format::kPlanes; ++plane) {
-            mma_16x8x16(part[plane][tile], a[plane][0], b.x, b.y);
-            mma_16x8x16(part[plane][tile], a[plane][1], b.z, b.w);
+          for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+            for (int plane = 0; plane < kPlanes; ++plane) {
+              mma_16x8x16(part[tile][plane][r], a[tile][plane][0], b.x, b.y);
+              mma_16x8x16(part[tile][plane][r], a[tile][plane][1], b.z, b.w);
+            }
           }
         }
       }
-      const uint2 pairs =
-          *reinterpret_cast<const uint2*>(unit + Format::kPlanes * 512 + group * 64 + lane / 4 * 8);
-      const float2 low = Format::scale_and_offset(pairs.x), high = Format::scale_and_offset(pairs.y);
 #pragma unroll
-      for (int tile = 0; tile < kRowTiles; ++tile) {
-        float2 x = sums(tile, group * kHalves);
+      for (int r = 0; r < kRowTiles; ++r) {
+        float2 x = sums(r, group * kHalves);
         if constexpr (kHalves == 2) {
-          const float2 more = sums(tile, 1);
+          const float2 more = sums(r, 1);
           x.x += more.x, x.y += more.y;
         }
 #pragma unroll
-        for (int c = 0; c < 4; ++c) {
-          float s = part[0][tile][c];
-          if constexpr (Format::kPlanes == 2) s = __fmaf_rn(16.0f, s, part[1][tile][c]);
-          const float2 pair = c < 2 ? low : high;
-          total[tile][c] = __fmaf_rn(pair.x, s, total[tile][c]);
-          total[tile][c] = __fmaf_rn(pair.y, c % 2 == 0 ? x.x : x.y, total[tile][c]);
+        for (int tile = 0; tile < kTiles; ++tile) {
+          const uint2 pairs = unit(tile).pair(group);
+          const float2 low = Format::scale_and_offset(pairs.x), high = Format::scale_and_offset(pairs.y);
+#pragma unroll
+          for (int c = 0; c < 4; c += kOneRow ? 2 : 1) {
+            float s = part[tile][0][r][c];
+            if constexpr (kPlanes == 2) s = __fmaf_rn(16.0f, s, part[tile][1][r][c]);
+            const float2 pair = c < 2 ? low : high;
+            total[tile][r][c] = __fmaf_rn(pair.x, s, total[tile][r][c]);
+            total[tile][r][c] = __fmaf_rn(pair.y, c % 2 == 0 ? x.x : x.y, total[tile][r][c]);
+          }
         }
       }
     }
@@ -131,7 +162,7 @@ __device__ inline float finished(const MatmulArgs& a, const MatmulSegment& segme
   if (segment.bias != nullptr) value += segment.bias[n];
   if (a.epilogue == MatmulEpilogue::swiglu) {
     if (a.segments[1].bias != nullptr) up += a.segments[1].bias[n];
-    value = value / (1.0f + expf(-value)) * up;
+    value = __fdividef(value, 1.0f + __expf(-value)) * up;
   }
   return a.epilogue == MatmulEpilogue::add ? residual + value : value;
 }
