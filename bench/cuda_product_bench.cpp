@@ -69,17 +69,20 @@ void run(const Shape& shape, int32_t rows, const device::GpuInfo& gpu) {
   a.segment_count = shape.gated ? 2 : 1;
   if (shape.gated) a.epilogue = kernels::MatmulEpilogue::swiglu;
   if (shape.outputs > shape.columns) a.norm_weight = reinterpret_cast<const float*>(norm.data());
+  for (int s = 0; s < a.segment_count; ++s) a.segments[s].weight = w;
   auto* const x = reinterpret_cast<float*>(values.data());
   kernels::CudaLaunch launch;
   launch.stream = stream.handle(), launch.capacity = rows, launch.multiprocessors = gpu.multiprocessors;
   device::GpuMemory scratch = checked(device::GpuMemory::allocate(table.matmul_scratch(a, rows)));
   checked(stream.fill_zero(scratch.data(), scratch.size()));
   launch.scratch = scratch.data();
+  device::GpuMemory counters = checked(device::GpuMemory::allocate(kernels::kLaunchCounters * sizeof(int32_t)));
+  checked(stream.fill_zero(counters.data(), counters.size()));
+  launch.counters = reinterpret_cast<int32_t*>(counters.data());
   checked(stream.synchronize_blocking());
   checked(stream.begin_capture());
   for (size_t i = 0; i < copies; ++i) {
     for (int s = 0; s < a.segment_count; ++s) {
-      a.segments[s].weight = w;
       a.segments[s].weight.data = weights.data() + i * bytes + static_cast<size_t>(s) * bytes / 2;
     }
     a.x = x + (i % 2) * width * static_cast<size_t>(rows);

@@ -9,13 +9,11 @@ namespace {
 
 enum class MatmulBody { any, one_row, rows, prompt };
 
-constexpr int64_t kMostFewRows = 32;  // beyond, tiles of 64 rows read the weights fewer times
-
 MatmulBody choose(const MatmulArgs& a, int64_t capacity) {
   if (a.precision != MatmulPrecision::bf16_inputs || !tile_layout(a.segments[0].weight).tiled)
     return MatmulBody::any;
   if (supports_one_row(a, capacity)) return MatmulBody::one_row;
-  return capacity <= kMostFewRows ? MatmulBody::rows : MatmulBody::prompt;
+  return supports_rows(a, capacity) ? MatmulBody::rows : MatmulBody::prompt;
 }
 
 __global__ void __launch_bounds__(kProductThreads)
@@ -74,7 +72,8 @@ bool fuses_matmul(const MatmulArgs& a) {
 }
 
 size_t matmul_scratch(const MatmulArgs& a, int64_t capacity) {
-  return static_cast<size_t>(prepared_bytes(a.columns, capacity));
+  const int64_t rows = choose(a, capacity) == MatmulBody::rows ? rows_scratch(a, capacity) : 0;
+  return static_cast<size_t>(prepared_bytes(a.columns, capacity) + rows);
 }
 
 const char* matmul_kernel_name(const MatmulArgs& a, int64_t capacity) {

@@ -12,7 +12,9 @@ template <typename Format>
 void matmul_one_row(const MatmulArgs& a, const CudaLaunch& l);
 bool supports_one_row(const MatmulArgs& a, int64_t capacity);
 
-// Up to 16 rows at a time.
+// Up to 16 rows at a time. Scratch in bytes, behind the prepared rows.
+bool supports_rows(const MatmulArgs& a, int64_t capacity);
+int64_t rows_scratch(const MatmulArgs& a, int64_t capacity);
 template <typename Format>
 void matmul_rows(const MatmulArgs& a, const PreparedRows& prepared, const CudaLaunch& l);
 

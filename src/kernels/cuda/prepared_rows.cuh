@@ -28,7 +28,8 @@ inline int64_t prepared_x_bytes(int64_t columns, int64_t capacity) {
   return (capacity * columns * 2 + 255) / 256 * 256;
 }
 inline int64_t prepared_bytes(int64_t columns, int64_t capacity) {
-  return prepared_x_bytes(columns, capacity) + columns / kSumColumns * prepared_sums_stride(capacity) * 4;
+  const int64_t sums = columns / kSumColumns * prepared_sums_stride(capacity) * 4;
+  return (prepared_x_bytes(columns, capacity) + sums + 255) / 256 * 256;
 }
 
 // Units are cut into a slice for each warp (slice_begin); a warp prepares the columns of its own slice, 8
