@@ -233,9 +233,11 @@ int64_t attention_rows_scratch(const AttentionArgs& a, int64_t capacity, int64_t
 
 template <int kHeadDim>
 void attention_rows(const AttentionArgs& a, const RopeAppendArgs* rope, const CudaLaunch& l) {
-  constexpr int64_t kBlocksPerProcessor = 2;
+  // Blocks without a split to do hold up those of the next kernel: few of them where contexts are short.
+  constexpr int64_t kFewSplits = 16;
   const int64_t groups = int64_t{a.cache.kv_heads} * head_tiles(a), splits = splits_of(l.max_positions);
-  const int64_t room = l.multiprocessors * kBlocksPerProcessor / (l.capacity * groups);
+  const int64_t blocks = splits > kFewSplits ? l.multiprocessors * 2 : l.multiprocessors / 4;
+  const int64_t room = blocks / (l.capacity * groups);
   const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>(groups),
                   static_cast<unsigned>(std::clamp<int64_t>(room, 1, splits)));
   constexpr size_t kTiles = kChunksPerSplit * ChunkTile<kHeadDim>::kBytes, kQueries = (kTileHeads + 1) * kHeadDim * 4;

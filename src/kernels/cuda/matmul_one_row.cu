@@ -143,7 +143,7 @@ void launch_one_row(const MatmulArgs& a, const CudaLaunch& l) {
 }
 
 // Tiles at once: what a multiprocessor with the most blocks has to do, in units of one tile by itself; another
-// tile beside it costs about 0.6.
+// tile beside it costs about 0.8.
 int choose_tiles(const MatmulArgs& a, int multiprocessors) {
   int best = 0;
   float best_cost = 0;
@@ -151,7 +151,7 @@ int choose_tiles(const MatmulArgs& a, int multiprocessors) {
     if (a.epilogue == MatmulEpilogue::swiglu && tiles == 1) continue;
     const int blocks = all_blocks(a, own_log2_of(a, tiles));
     const auto rounds = static_cast<float>((blocks + multiprocessors - 1) / multiprocessors);
-    const float cost = rounds * (0.4F + 0.6F * static_cast<float>(tiles));
+    const float cost = rounds * (0.2F + 0.8F * static_cast<float>(tiles));
     if (best == 0 || cost < best_cost) best = tiles, best_cost = cost;
   }
   return best;

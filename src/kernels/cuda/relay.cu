@@ -106,16 +106,18 @@ __global__ void embed_kernel(EmbedArgs a) {
   if (b >= a.input->rows) return;
   const TileLayout layout = tile_layout(a.table);
   const int64_t token = a.input->tokens[b];
-  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
-    a.out[b * width + i] =
-        a.scale * (layout.tiled ? tiled_element(a.table, layout, token, i) : weight_element(a.table, token, i));
-  }
+  const int64_t i = int64_t{blockIdx.y} * kThreads + threadIdx.x;
+  if (i >= width) return;
+  a.out[b * width + i] =
+      a.scale * (layout.tiled ? tiled_element(a.table, layout, token, i) : weight_element(a.table, token, i));
 }
 
 }  // namespace
 
 void embed(const EmbedArgs& a, const CudaLaunch& l) {
-  launch(embed_kernel, static_cast<unsigned>(l.capacity), kThreads, 0, l.stream, a);
+  const dim3 grid(static_cast<unsigned>(l.capacity),
+                  static_cast<unsigned>((a.table.columns + kThreads - 1) / kThreads));
+  launch(embed_kernel, grid, kThreads, 0, l.stream, a);
 }
 
 size_t relaid_bytes(const tensor::MatrixView& w) {

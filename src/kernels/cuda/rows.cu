@@ -122,8 +122,8 @@ __global__ void select_rows_kernel(SelectRowsArgs a) {
   wait_for_inputs();
   const int64_t i = blockIdx.x;
   if (i >= a.input->wanted_rows) return;
-  for (int64_t d = threadIdx.x; d < a.width; d += blockDim.x)
-    a.out[i * a.width + d] = a.x[a.input->wanted[i] * a.width + d];
+  const int64_t d = int64_t{blockIdx.y} * kThreads + threadIdx.x;
+  if (d < a.width) a.out[i * a.width + d] = a.x[a.input->wanted[i] * a.width + d];
 }
 
 unsigned threads_of(int head_dim) { return static_cast<unsigned>((head_dim + 31) / 32 * 32); }
@@ -156,6 +156,7 @@ void add(const AddArgs& a, const CudaLaunch& l) {
   launch(add_kernel, blocks_for(l.capacity * a.width), kThreads, 0, l.stream, a);
 }
 void select_rows(const SelectRowsArgs& a, const CudaLaunch& l) {
-  launch(select_rows_kernel, static_cast<unsigned>(l.capacity), kThreads, 0, l.stream, a);
+  const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>((a.width + kThreads - 1) / kThreads));
+  launch(select_rows_kernel, grid, kThreads, 0, l.stream, a);
 }
 }  // namespace rafter::kernels::cuda
