@@ -18,6 +18,7 @@ struct GpuInfo {
   std::string name;
   int index = 0;
   int multiprocessors = 0;
+  int64_t shared_bytes = 0;  // of its own memory that a block can get at most
   uint64_t total_bytes = 0;
   uint64_t free_bytes = 0;
 };

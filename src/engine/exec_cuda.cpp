@@ -34,6 +34,9 @@ class CudaExecutor::Bound final : public BoundPlan {
 
 namespace {
 
+// What the largest kernels take: an A100 has 163 KiB for a block, an H100 227, consumer GPUs 99.
+constexpr int64_t kLeastSharedBytes = 160 * 1024;
+
 constexpr size_t kAlignment = 256;
 size_t round_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -72,6 +75,12 @@ base::Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(const device::G
   if (cuda_kernels() == nullptr)
     return base::Error{base::ErrorCode::unsupported, "this build has no CUDA", "--device",
                        "use --device cpu"};
+  if (gpu.shared_bytes < kLeastSharedBytes) {
+    return base::Error{base::ErrorCode::unsupported,
+                       fmt::format("the kernels need {} bytes of shared memory in a block and {} has {}",
+                                   kLeastSharedBytes, gpu.name, gpu.shared_bytes),
+                       "--device", "use --device cpu"};
+  }
   std::unique_ptr<CudaExecutor> executor(new CudaExecutor(cache, gpu, options));
   CudaExecutor& e = *executor;
   RAFTER_ASSIGN(e.stream_, device::GpuStream::create());

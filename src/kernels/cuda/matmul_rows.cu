@@ -196,7 +196,7 @@ void launch_rows(const MatmulArgs& a, const PreparedRows& prepared, const CudaLa
   constexpr int kRows = 8 * kRowTiles;
   const int own_log2 = own_log2_of(a, kTiles), blocks = all_blocks(a, own_log2);
   const int groups = (blocks + kProductWarps - 1) / kProductWarps, units = static_cast<int>(a.columns / kUnitColumns);
-  constexpr int kMostShared = 200 * 1024;
+  constexpr int kMostShared = 200 * 1024;  // an H100's; others take slices
   const bool whole = groups >= l.multiprocessors * 3 / 4 &&
                      RowsRing<Format, kTiles>::kBytes + slice_bytes<kRows>(units) <= kMostShared;
   const int slices = whole ? kSlices : 1;
