@@ -1,5 +1,5 @@
-// Matrix products on a GPU, as they run inside a captured step: a chain of launches over different weights, each
-// waiting for the one before. One JSON line per shape and number of rows.
+// Matrix products on a GPU, as they run inside a captured step: a chain of launches over different weights,
+// each waiting for the one before. One JSON line per shape and number of rows.
 //
 //   cuda_product_bench [ROWS …]     (1 16 2048)
 #include <algorithm>
@@ -33,12 +33,12 @@ struct Shape {
   bool is_bf16;
 };
 constexpr Shape kShapes[] = {
-    {"cpm5 qkv q4", 2560, 1536, false, false},       {"cpm5 o q4", 1536, 2048, false, false},
-    {"cpm5 gate-up q4", 4608, 1536, true, false},    {"cpm5 down q4", 1536, 4608, false, false},
-    {"cpm5 head q4", 130560, 1536, false, false},    {"8b qkv q4", 6144, 4096, false, false},
-    {"8b o q4", 4096, 4096, false, false},           {"8b gate-up q4", 14336, 4096, true, false},
-    {"8b down q4", 4096, 14336, false, false},       {"8b head q4", 128256, 4096, false, false},
-    {"1b gate-up bf16", 8192, 2048, true, true},     {"1b down bf16", 2048, 8192, false, true},
+    {"cpm5 qkv q4", 2560, 1536, false, false},    {"cpm5 o q4", 1536, 2048, false, false},
+    {"cpm5 gate-up q4", 4608, 1536, true, false}, {"cpm5 down q4", 1536, 4608, false, false},
+    {"cpm5 head q4", 130560, 1536, false, false}, {"8b qkv q4", 6144, 4096, false, false},
+    {"8b o q4", 4096, 4096, false, false},        {"8b gate-up q4", 14336, 4096, true, false},
+    {"8b down q4", 4096, 14336, false, false},    {"8b head q4", 128256, 4096, false, false},
+    {"1b gate-up bf16", 8192, 2048, true, true},  {"1b down bf16", 2048, 8192, false, true},
     {"1b head bf16", 128256, 2048, false, true},
 };
 
@@ -55,7 +55,8 @@ void run(const Shape& shape, int32_t rows, const device::GpuInfo& gpu) {
   std::mt19937 random(1);
   std::vector<uint32_t> noise(bytes / 4);
   for (uint32_t& word : noise) word = random() & 0xBFFFBFFF;  // as bf16: no infinities
-  for (size_t i = 0; i < copies; ++i) checked(stream.copy_to_device(weights.data() + i * bytes, noise.data(), bytes));
+  for (size_t i = 0; i < copies; ++i)
+    checked(stream.copy_to_device(weights.data() + i * bytes, noise.data(), bytes));
   const size_t width = static_cast<size_t>(std::max(shape.outputs, shape.columns));
   device::GpuMemory values = checked(device::GpuMemory::allocate(width * static_cast<size_t>(rows) * 8));
   device::GpuMemory norm = checked(device::GpuMemory::allocate(static_cast<size_t>(shape.columns) * 4));
@@ -76,7 +77,8 @@ void run(const Shape& shape, int32_t rows, const device::GpuInfo& gpu) {
   device::GpuMemory scratch = checked(device::GpuMemory::allocate(table.matmul_scratch(a, rows)));
   checked(stream.fill_zero(scratch.data(), scratch.size()));
   launch.scratch = scratch.data();
-  device::GpuMemory counters = checked(device::GpuMemory::allocate(kernels::kLaunchCounters * sizeof(int32_t)));
+  device::GpuMemory counters =
+      checked(device::GpuMemory::allocate(kernels::kLaunchCounters * sizeof(int32_t)));
   checked(stream.fill_zero(counters.data(), counters.size()));
   launch.counters = reinterpret_cast<int32_t*>(counters.data());
   checked(stream.synchronize_blocking());
@@ -97,13 +99,14 @@ void run(const Shape& shape, int32_t rows, const device::GpuInfo& gpu) {
     const int repeats = rows > 64 ? 1 : 4;
     for (int r = 0; r < repeats; ++r) checked(stream.launch(graph));
     checked(stream.synchronize_blocking());
-    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() /
-                    static_cast<double>(copies) / repeats);
+    times.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() /
+        static_cast<double>(copies) / repeats);
   }
   std::sort(times.begin(), times.end());
   const double us = times[2];
-  std::printf("{\"product\": \"%s\", \"rows\": %d, \"us\": %.2f, \"gb_s\": %.0f, \"tflop_s\": %.1f}\n", shape.name,
-              rows, us, static_cast<double>(bytes) / us / 1e3,
+  std::printf("{\"product\": \"%s\", \"rows\": %d, \"us\": %.2f, \"gb_s\": %.0f, \"tflop_s\": %.1f}\n",
+              shape.name, rows, us, static_cast<double>(bytes) / us / 1e3,
               2e-6 * static_cast<double>(rows) * static_cast<double>(shape.outputs * shape.columns) *
                   (shape.gated ? 2 : 1) / us);
 }

@@ -117,10 +117,10 @@ class Engine {
   base::Status step(std::span<const Row> rows);
 
   // Greedy decoding: `rows` holds one row for each of some sequences, the tokens that come next; each step
-  // chooses every sequence's next token by its largest logit (the lowest token among equals) and gives them to
-  // `accept`, in the order of the rows. Ends after `steps` steps or when accept returns false; the sequences
-  // then hold what they were given: `rows`, and all accepted tokens but the last step's. On a GPU the tokens
-  // stay there and the next step runs while the host looks at them.
+  // chooses every sequence's next token by its largest logit (the lowest token among equals) and gives them
+  // to `accept`, in the order of the rows. Ends after `steps` steps or when accept returns false; the
+  // sequences then hold what they were given: `rows`, and all accepted tokens but the last step's. On a GPU
+  // the tokens stay there and the next step runs while the host looks at them.
   base::Status decode_greedy(std::span<const Row> rows, int64_t steps,
                              const std::function<bool(std::span<const int32_t>)>& accept);
 

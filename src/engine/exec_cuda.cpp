@@ -25,7 +25,7 @@ class CudaExecutor::Bound final : public BoundPlan {
   plan::Plan plan_;
   const StepInput* input_ = nullptr;  // the host's
   device::GpuMemory arena_, scratch_;
-  device::HostMemory host_;  // mirrors the arena where logits and taps are
+  device::HostMemory host_;                // mirrors the arena where logits and taps are
   device::GpuGraph graph_, greedy_graph_;  // the second is captured when it is first needed
   int64_t max_positions_ = 0;
   const float* staged_logits_ = nullptr;  // the last run's logits, if they fitted into pinned memory
@@ -384,7 +384,8 @@ base::Status CudaExecutor::copy_input(const Bound& bound) {
   return copy_tables(bound);
 }
 
-// Table entries that changed since their last copy. A copy that is still under way may take the new ones along.
+// Table entries that changed since their last copy. A copy that is still under way may take the new ones
+// along.
 base::Status CudaExecutor::copy_tables(const Bound& bound) {
   const StepInput& host = *bound.input_;
   auto* staged = reinterpret_cast<int32_t*>(table_staging_.data());

@@ -30,13 +30,13 @@ class Executor {
                                                              int64_t max_positions) = 0;
   // Runs every step; returns when the last is done. With a profile: a clock around every op.
   virtual base::Status run_plan_blocking(BoundPlan& bound, StepProfile* profile) = 0;
-  // --- steps that go on by themselves, where has_greedy_steps(): each row's largest logit is its next token, and
-  // never leaves the device before the next step has begun.
+  // --- steps that go on by themselves, where has_greedy_steps(): each row's largest logit is its next token,
+  // and never leaves the device before the next step has begun.
   //
   // start_greedy_step begins a step and returns: of the input block if `first`, else of the rows of the step
-  // before, one position on; the host's block must name these positions too, its tokens mean nothing. Every row
-  // wants its logits. At most kGreedyAhead steps may be under way. greedy_tokens_blocking gives the oldest
-  // step's tokens, valid until the next call of either.
+  // before, one position on; the host's block must name these positions too, its tokens mean nothing. Every
+  // row wants its logits. At most kGreedyAhead steps may be under way. greedy_tokens_blocking gives the
+  // oldest step's tokens, valid until the next call of either.
   static constexpr int kGreedyAhead = 2;
   virtual bool has_greedy_steps() const { return false; }
   virtual base::Status start_greedy_step(BoundPlan& bound, bool first);

@@ -102,7 +102,8 @@ TEST_P(Cuda, OrderIsAContract) {
   EXPECT_EQ(logits_of_step(*gpu, rows), prompt);
 }
 
-// Tokens that stay on the device: those that the logits choose, through every length; and the sequence afterwards.
+// Tokens that stay on the device: those that the logits choose, through every length; and the sequence
+// afterwards.
 TEST_P(Cuda, GreedyStepsAreSteps) {
   constexpr int kSteps = 40, kAccepted = 25;
   const auto gpu = open_engine(path_, ExecutorKind::cuda), stepwise = open_engine(path_, ExecutorKind::cuda);
@@ -119,10 +120,12 @@ TEST_P(Cuda, GreedyStepsAreSteps) {
     rows.push_back({i + 1, length, i, true, 0});
   }
   std::vector<std::vector<int32_t>> got;
-  ASSERT_TRUE(gpu->decode_greedy(rows, kSteps, [&](std::span<const int32_t> tokens) {
-                   got.emplace_back(tokens.begin(), tokens.end());
-                   return static_cast<int>(got.size()) < kAccepted;
-                 }).ok());
+  ASSERT_TRUE(gpu->decode_greedy(rows, kSteps,
+                                 [&](std::span<const int32_t> tokens) {
+                                   got.emplace_back(tokens.begin(), tokens.end());
+                                   return static_cast<int>(got.size()) < kAccepted;
+                                 })
+                  .ok());
   ASSERT_EQ(got.size(), size_t{kAccepted});
   std::vector<Row> next = rows;
   for (const std::vector<int32_t>& tokens : got) {
@@ -131,7 +134,8 @@ TEST_P(Cuda, GreedyStepsAreSteps) {
       const auto logits = stepwise->logits(i);
       const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
       ASSERT_EQ(tokens[static_cast<size_t>(i)], best);
-      next[static_cast<size_t>(i)].token = static_cast<int32_t>(best), ++next[static_cast<size_t>(i)].position;
+      next[static_cast<size_t>(i)].token = static_cast<int32_t>(best),
+      ++next[static_cast<size_t>(i)].position;
     }
   }
   for (const Row& row : next) EXPECT_EQ(gpu->length(row.sequence), row.position);

@@ -1,5 +1,5 @@
-// Engine::decode_greedy on the CPU: the tokens that the logits choose, and what the sequences hold afterwards.
-// tests/models/cuda_test.cpp has the same on a GPU.
+// Engine::decode_greedy on the CPU: the tokens that the logits choose, and what the sequences hold
+// afterwards. tests/models/cuda_test.cpp has the same on a GPU.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -35,10 +35,13 @@ TEST_F(GreedyTest, TokensAreTheLargestLogits) {
   const std::vector<Row> rows = {{7, 0, engine_->create_sequence().value(), true, 0},
                                  {9, 0, engine_->create_sequence().value(), true, 0}};
   std::vector<std::vector<int32_t>> got;
-  ASSERT_TRUE(engine_->decode_greedy(rows, 20, [&](std::span<const int32_t> tokens) {
-                       got.emplace_back(tokens.begin(), tokens.end());
-                       return got.size() < 12;
-                     }).ok());
+  ASSERT_TRUE(engine_
+                  ->decode_greedy(rows, 20,
+                                  [&](std::span<const int32_t> tokens) {
+                                    got.emplace_back(tokens.begin(), tokens.end());
+                                    return got.size() < 12;
+                                  })
+                  .ok());
   ASSERT_EQ(got.size(), 12U);
   for (const Row& row : rows) {
     EXPECT_EQ(engine_->length(row.sequence), 12);

@@ -35,7 +35,8 @@ class LogitsTest : public ::testing::TestWithParam<Mode> {};
 bool opens(const std::string& path, const EngineOptions& options) {
   auto checkpoint = format::Checkpoint::open(path);
   RAFTER_CHECK(checkpoint.ok(), "{}", checkpoint.error().message());
-  auto opened = engine::Engine::open(std::make_shared<const format::Checkpoint>(*std::move(checkpoint)), options);
+  auto opened =
+      engine::Engine::open(std::make_shared<const format::Checkpoint>(*std::move(checkpoint)), options);
   EXPECT_TRUE(opened.ok() || opened.error().code == base::ErrorCode::unsupported) << opened.error().message();
   return opened.ok();
 }
@@ -43,7 +44,7 @@ bool opens(const std::string& path, const EngineOptions& options) {
 std::vector<float> teacher_forced_logits(const OracleCase& oracle_case, const OracleValues& values,
                                          const Mode& mode) {
   EngineOptions options;
-  options.executor = mode.on_gpu             ? ExecutorKind::cuda
+  options.executor = mode.on_gpu            ? ExecutorKind::cuda
                      : mode.tier == nullptr ? ExecutorKind::reference
                                             : ExecutorKind::cpu;
   if (mode.on_gpu) {
@@ -116,8 +117,8 @@ TEST_P(LogitsTest, EveryCheckpointIsWithinItsBound) {
       "%s: %zu checkpoints, worst max|delta| %.3g of %s, worst mean KL %.3g of the witness's, %lld rows "
       "apart "
       "whose router margin is below 1e-4\n",
-      mode.name, oracle_cases().size() - static_cast<size_t>(refused), worst_delta, mode.precise ? "max|logit|" : "the witness's", worst_kl,
-      static_cast<long long>(router_ties));
+      mode.name, oracle_cases().size() - static_cast<size_t>(refused), worst_delta,
+      mode.precise ? "max|logit|" : "the witness's", worst_kl, static_cast<long long>(router_ties));
   if (mode.on_gpu) return;
   const std::string best(base::cpu_tier_name(base::supported_tiers().back()));
   if (mode.precise || mode.tier != best) return;

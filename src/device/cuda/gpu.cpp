@@ -37,8 +37,12 @@ base::Result<GpuInfo> use_gpu(int index) {
   RAFTER_TRY(checked(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties"));
   size_t free_bytes = 0, total_bytes = 0;
   RAFTER_TRY(checked(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo"));
-  return GpuInfo{properties.name, index,      properties.multiProcessorCount,
-                 static_cast<int64_t>(properties.sharedMemPerBlockOptin), total_bytes, free_bytes};
+  return GpuInfo{properties.name,
+                 index,
+                 properties.multiProcessorCount,
+                 static_cast<int64_t>(properties.sharedMemPerBlockOptin),
+                 total_bytes,
+                 free_bytes};
 }
 
 base::Result<GpuMemory> GpuMemory::allocate(size_t bytes) {
@@ -155,7 +159,8 @@ base::Status GpuStream::launch(const GpuGraph& graph) {
 }
 
 base::Status GpuStream::record(GpuEvent& event) {
-  return checked(cudaEventRecord(static_cast<cudaEvent_t>(event.handle_), stream_of(handle_)), "cudaEventRecord");
+  return checked(cudaEventRecord(static_cast<cudaEvent_t>(event.handle_), stream_of(handle_)),
+                 "cudaEventRecord");
 }
 
 }  // namespace rafter::device

@@ -1,5 +1,5 @@
-// Attention over block tables: which body runs. bf16 caches with heads of 32, 64 or 128 go to the tensor cores,
-// whose two bodies give the same bits.
+// Attention over block tables: which body runs. bf16 caches with heads of 32, 64 or 128 go to the tensor
+// cores, whose two bodies give the same bits.
 #include "kernels/cuda/attention_bodies.cuh"
 #include "kernels/cuda/bodies.h"
 

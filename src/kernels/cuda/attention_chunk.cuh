@@ -1,13 +1,13 @@
-// Attention of 16 query rows to one cache block of 64 positions by one warp, on the tensor cores; and the order
-// in which results are merged.
+// Attention of 16 query rows to one cache block of 64 positions by one warp, on the tensor cores; and the
+// order in which results are merged.
 //
-// Both attention kernels are made of these, so a row's bits do not depend on which of them ran or on the other
-// rows of a tile: a chunk (a cache block) yields (maximum, sum, weighted values) by itself; the chunks of a split
-// (kSplitPositions) are merged in ascending order, and the splits in ascending order. A chunk without a visible
-// position changes nothing, so it may be left out.
+// Both attention kernels are made of these, so a row's bits do not depend on which of them ran or on the
+// other rows of a tile: a chunk (a cache block) yields (maximum, sum, weighted values) by itself; the chunks
+// of a split (kSplitPositions) are merged in ascending order, and the splits in ascending order. A chunk
+// without a visible position changes nothing, so it may be left out.
 //
-// Queries and weights are rounded to bf16, everything is summed in fp32. Scores are in units of log2: scale · log2 e
-// is applied to the product.
+// Queries and weights are rounded to bf16, everything is summed in fp32. Scores are in units of log2: scale ·
+// log2 e is applied to the product.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ __device__ inline float exp2_fast(float x) {
   return y;
 }
 
-// What a lane holds of 16 rows: those of rows g and g + 8. Of `values`, tile i holds columns 8 · i + 2 · t and
-// the next: row g, row g, row g + 8, row g + 8.
+// What a lane holds of 16 rows: those of rows g and g + 8. Of `values`, tile i holds columns 8 · i + 2 · t
+// and the next: row g, row g, row g + 8, row g + 8.
 template <int kHeadDim>
 struct AttentionPart {
   float maximum[2] = {-INFINITY, -INFINITY};
@@ -71,8 +71,8 @@ struct ChunkTile {
   __device__ static int value_at(int position, int part) {
     return position * kRowBytes + (kParts >= 8 ? part ^ (position & 7) : part ^ (position >> 1 & 3)) * 16;
   }
-  // By `threads` threads, of which this is number `thread`. Positions outside [from, to) become zeros: what an
-  // earlier sequence left there may be no number.
+  // By `threads` threads, of which this is number `thread`. Positions outside [from, to) become zeros: what
+  // an earlier sequence left there may be no number.
   __device__ static void copy(uint8_t* tile, const std::byte* keys, const std::byte* values, int from, int to,
                               int thread, int threads) {
     for (int i = thread; i < kChunk * kParts; i += threads) {
@@ -96,9 +96,9 @@ __device__ inline void load_queries(const Address& q, int lane, uint32_t (&a)[kH
       float4 low = {0, 0, 0, 0}, high = {0, 0, 0, 0};
       if (from != nullptr)
         low = reinterpret_cast<const float4*>(from)[0], high = reinterpret_cast<const float4*>(from)[1];
-      const __nv_bfloat162 pairs[4] = {__floats2bfloat162_rn(low.x, low.y), __floats2bfloat162_rn(low.z, low.w),
-                                       __floats2bfloat162_rn(high.x, high.y),
-                                       __floats2bfloat162_rn(high.z, high.w)};
+      const __nv_bfloat162 pairs[4] = {
+          __floats2bfloat162_rn(low.x, low.y), __floats2bfloat162_rn(low.z, low.w),
+          __floats2bfloat162_rn(high.x, high.y), __floats2bfloat162_rn(high.z, high.w)};
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         a[half * 2 + j][r] = *reinterpret_cast<const uint32_t*>(&pairs[2 * j]);
@@ -157,8 +157,7 @@ __device__ inline AttentionPart<kHeadDim> attend(const uint32_t (&q)[kHeadDim / 
       weights[i][r] = *reinterpret_cast<const uint32_t*>(&pair);
       part.sum[r] += __low2float(pair) + __high2float(pair);
     }
-    for (int offset = 1; offset < 4; offset *= 2)
-      part.sum[r] += __shfl_xor_sync(~0u, part.sum[r], offset);
+    for (int offset = 1; offset < 4; offset *= 2) part.sum[r] += __shfl_xor_sync(~0u, part.sum[r], offset);
   }
   // ldmatrix: lanes 8·m … 8·m + 7 give the rows of matrix m: positions 0–7 and 8–15, of two parts of columns.
   const int row = lane % 16, column_part = lane / 16;
@@ -169,7 +168,8 @@ __device__ inline AttentionPart<kHeadDim> attend(const uint32_t (&q)[kHeadDim / 
 #pragma unroll
     for (int i = 0; i < kHeadDim / 16; ++i) {
       uint32_t b[4];
-      load_values(shared_address(tile + Tile::kSideBytes + Tile::value_at(step * 16 + row, 2 * i + column_part)), b);
+      load_values(
+          shared_address(tile + Tile::kSideBytes + Tile::value_at(step * 16 + row, 2 * i + column_part)), b);
       mma_16x8x16(part.values[2 * i], a, b[0], b[1]);
       mma_16x8x16(part.values[2 * i + 1], a, b[2], b[3]);
     }
@@ -183,7 +183,8 @@ __device__ inline int first_visible(const AttentionArgs& a, const StepInput& inp
 }
 
 // The bytes of a kv head's chunk: a cache block's part.
-__device__ inline int64_t chunk_offset(const AttentionArgs& a, const int32_t* table, int chunk, int64_t kv_head) {
+__device__ inline int64_t chunk_offset(const AttentionArgs& a, const int32_t* table, int chunk,
+                                       int64_t kv_head) {
   return table[chunk] * a.cache.block_stride + kv_head * (kBlockPositions * a.cache.head_dim * 2);
 }
 __device__ inline const int32_t* table_of(const AttentionArgs& a, const StepInput& input, int64_t row) {

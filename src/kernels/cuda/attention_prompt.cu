@@ -1,6 +1,6 @@
-// Attention of many rows: a block takes 64 neighbouring rows and one head, each warp 16 of the rows. Rows of one
-// sequence that stand together share the chunks that the block brings into shared memory; a block with rows of
-// several sequences walks them one after another.
+// Attention of many rows: a block takes 64 neighbouring rows and one head, each warp 16 of the rows. Rows of
+// one sequence that stand together share the chunks that the block brings into shared memory; a block with
+// rows of several sequences walks them one after another.
 #include "kernels/cuda/attention_bodies.cuh"
 #include "kernels/cuda/attention_chunk.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -15,7 +15,8 @@ __global__ void __launch_bounds__(kThreads) attention_prompt_kernel(const __grid
   using Tile = ChunkTile<kHeadDim>;
   constexpr int kValues = kHeadDim / 8 * 4;  // a thread's
   extern __shared__ __align__(128) uint8_t shared[];
-  auto* const whole = reinterpret_cast<float*>(shared + 2 * Tile::kBytes) + threadIdx.x;  // of finished splits
+  auto* const whole =
+      reinterpret_cast<float*>(shared + 2 * Tile::kBytes) + threadIdx.x;  // of finished splits
   start_next();
   wait_for_inputs();
   const StepInput& input = *a.input;
@@ -48,8 +49,9 @@ __global__ void __launch_bounds__(kThreads) attention_prompt_kernel(const __grid
     load_queries<kHeadDim>(
         [&](int r, int d) {
           const int row = warp * 16 + g + 8 * r;
-          return row >= begin && row < end ? a.q + ((first_row + row) * int64_t{a.heads} + head) * kHeadDim + d
-                                           : nullptr;
+          return row >= begin && row < end
+                     ? a.q + ((first_row + row) * int64_t{a.heads} + head) * kHeadDim + d
+                     : nullptr;
         },
         lane, q);
 
@@ -105,7 +107,8 @@ __global__ void __launch_bounds__(kThreads) attention_prompt_kernel(const __grid
 #pragma unroll
       for (int i = 0; i < kHeadDim / 8; ++i) {
         const float first = whole[(i * 4 + 2 * r) * kThreads], second = whole[(i * 4 + 2 * r + 1) * kThreads];
-        *reinterpret_cast<float2*>(out + i * 8 + 2 * t) = {none ? 0 : first / sum[r], none ? 0 : second / sum[r]};
+        *reinterpret_cast<float2*>(out + i * 8 + 2 * t) = {none ? 0 : first / sum[r],
+                                                           none ? 0 : second / sum[r]};
       }
     }
     __syncthreads();

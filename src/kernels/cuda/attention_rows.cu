@@ -1,9 +1,10 @@
-// Attention of few rows: a block takes one row and one kv head, the query heads that share it as the 16 rows of
-// the tensor cores' tile, and every warp one chunk of a split. A fixed grid of `slots` blocks walks a row's splits;
-// with more than one split each leaves its part in scratch, and the block that is done last merges them.
+// Attention of few rows: a block takes one row and one kv head, the query heads that share it as the 16 rows
+// of the tensor cores' tile, and every warp one chunk of a split. A fixed grid of `slots` blocks walks a
+// row's splits; with more than one split each leaves its part in scratch, and the block that is done last
+// merges them.
 //
-// With one row in the step the same kernel rotates the queries and the key and appends to the cache: no other row
-// waits for them.
+// With one row in the step the same kernel rotates the queries and the key and appends to the cache: no other
+// row waits for them.
 #include <algorithm>
 
 #include "kernels/cuda/attention_bodies.cuh"
@@ -37,14 +38,13 @@ struct Merged {
 
 int64_t splits_of(int64_t max_positions) { return (max_positions + kSplitPositions - 1) / kSplitPositions; }
 
-int head_tiles(const AttentionArgs& a) {
-  return (a.heads / a.cache.kv_heads + kTileHeads - 1) / kTileHeads;
-}
+int head_tiles(const AttentionArgs& a) { return (a.heads / a.cache.kv_heads + kTileHeads - 1) / kTileHeads; }
 
 template <int kHeadDim, bool kFused>
 __global__ void __launch_bounds__(kThreads)
-    attention_rows_kernel(const __grid_constant__ AttentionArgs a, const __grid_constant__ RopeAppendArgs rope,
-                          float* scratch, int32_t* counters, int64_t most_splits) {
+    attention_rows_kernel(const __grid_constant__ AttentionArgs a,
+                          const __grid_constant__ RopeAppendArgs rope, float* scratch, int32_t* counters,
+                          int64_t most_splits) {
   using Tile = ChunkTile<kHeadDim>;
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ bool is_last;
@@ -58,7 +58,8 @@ __global__ void __launch_bounds__(kThreads)
   }
   const int shared_by = a.heads / a.cache.kv_heads, tiles = (shared_by + kTileHeads - 1) / kTileHeads;
   const int64_t kv_head = blockIdx.y / tiles;
-  const int first_head = static_cast<int>(kv_head) * shared_by + static_cast<int>(blockIdx.y) % tiles * kTileHeads;
+  const int first_head =
+      static_cast<int>(kv_head) * shared_by + static_cast<int>(blockIdx.y) % tiles * kTileHeads;
   const int heads = min(kTileHeads, static_cast<int>(kv_head + 1) * shared_by - first_head);
   const int from[2] = {first_visible(a, input, row), first_visible(a, input, row)};
   const int to[2] = {input.visible_to[row], input.visible_to[row]};
@@ -137,7 +138,8 @@ __global__ void __launch_bounds__(kThreads)
       store_cached(a.cache, a.cache.values + offset, d, new_value);
       if (position_split == own_split) {
         store_cached(a.cache, own_tile + Tile::key_at(position % kChunk, d / 8), d % 8, new_key[d]);
-        store_cached(a.cache, own_tile + Tile::kSideBytes + Tile::value_at(position % kChunk, d / 8), d % 8, new_value);
+        store_cached(a.cache, own_tile + Tile::kSideBytes + Tile::value_at(position % kChunk, d / 8), d % 8,
+                     new_value);
       } else {
         __threadfence_block();  // it is read back from the cache, by this block
       }
@@ -146,11 +148,13 @@ __global__ void __launch_bounds__(kThreads)
   }
   uint32_t q[kHeadDim / 16][4];
   load_queries<kHeadDim>(
-      [&](int r, int d) { return g + 8 * r < heads ? queries + (g + 8 * r) * kHeadDim + d : nullptr; }, lane, q);
+      [&](int r, int d) { return g + 8 * r < heads ? queries + (g + 8 * r) * kHeadDim + d : nullptr; }, lane,
+      q);
   const auto part_of = [&](int split, int head) {
     return scratch + ((row * a.heads + first_head + head) * most_splits + split) * part_floats(kHeadDim);
   };
-  // Over its own tile each warp leaves its part, [row][head_dim + kPad] values, and beside the tiles maxima and sums.
+  // Over its own tile each warp leaves its part, [row][head_dim + kPad] values, and beside the tiles maxima
+  // and sums.
   constexpr int kPad = 4, kStride = kHeadDim + kPad;
   static_assert(kTileHeads * kStride * 4 <= Tile::kBytes);
   __shared__ float maxima[kChunksPerSplit][kTileHeads], sums[kChunksPerSplit][kTileHeads];
@@ -170,8 +174,8 @@ __global__ void __launch_bounds__(kThreads)
         if (t == 0) maxima[warp][g + 8 * r] = part.maximum[r], sums[warp][g + 8 * r] = part.sum[r];
 #pragma unroll
         for (int i = 0; i < kHeadDim / 8; ++i)
-          *reinterpret_cast<float2*>(left + (g + 8 * r) * kStride + i * 8 + 2 * t) = {part.values[i][2 * r],
-                                                                                      part.values[i][2 * r + 1]};
+          *reinterpret_cast<float2*>(left + (g + 8 * r) * kStride + i * 8 + 2 * t) = {
+              part.values[i][2 * r], part.values[i][2 * r + 1]};
       }
     }
     __syncthreads();
@@ -240,14 +244,15 @@ void attention_rows(const AttentionArgs& a, const RopeAppendArgs* rope, const Cu
   const int64_t room = blocks / (l.capacity * groups);
   const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>(groups),
                   static_cast<unsigned>(std::clamp<int64_t>(room, 1, splits)));
-  constexpr size_t kTiles = kChunksPerSplit * ChunkTile<kHeadDim>::kBytes, kQueries = (kTileHeads + 1) * kHeadDim * 4;
+  constexpr size_t kTiles = kChunksPerSplit * ChunkTile<kHeadDim>::kBytes,
+                   kQueries = (kTileHeads + 1) * kHeadDim * 4;
   auto* const scratch = reinterpret_cast<float*>(l.scratch);
   if (rope != nullptr) {
-    launch(attention_rows_kernel<kHeadDim, true>, grid, kThreads, kTiles + kQueries, l.stream, a, *rope, scratch,
-           l.counters, splits);
+    launch(attention_rows_kernel<kHeadDim, true>, grid, kThreads, kTiles + kQueries, l.stream, a, *rope,
+           scratch, l.counters, splits);
   } else {
-    launch(attention_rows_kernel<kHeadDim, false>, grid, kThreads, kTiles, l.stream, a, RopeAppendArgs{}, scratch,
-           l.counters, splits);
+    launch(attention_rows_kernel<kHeadDim, false>, grid, kThreads, kTiles, l.stream, a, RopeAppendArgs{},
+           scratch, l.counters, splits);
   }
 }
 

@@ -1,5 +1,5 @@
-// How the tiles of a product are dealt to blocks: a block's tiles are neighbours of one segment, or, with a gated
-// epilogue, half of them of the gate's matrix and half those of the same outputs of the up matrix.
+// How the tiles of a product are dealt to blocks: a block's tiles are neighbours of one segment, or, with a
+// gated epilogue, half of them of the gate's matrix and half those of the same outputs of the up matrix.
 #pragma once
 
 #include "kernels/cuda/weight_tiles.cuh"

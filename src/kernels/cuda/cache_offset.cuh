@@ -7,7 +7,7 @@ namespace rafter::kernels::cuda {
 
 // In bytes, of row b's sequence; caches of floats.
 __device__ inline int64_t cache_offset(const StepInput& input, const KvLayer& cache, int64_t b, int64_t head,
-                                int64_t position) {
+                                       int64_t position) {
   const int32_t* table = input.block_tables + cache.kind * input.block_table_kind_stride +
                          input.sequences[b] * input.block_table_stride;
   const int64_t element = cache.type == tensor::DType::f32 ? 4 : 2;

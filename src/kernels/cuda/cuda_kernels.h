@@ -4,7 +4,8 @@
 // the plan is bound.
 //
 // Numerics: the contracts of kernels/op. Products of bf16 inputs with weights in tiles (weight_tiles.cuh) run
-// on the tensor cores over exact codes, with one order of the sum for every number of rows; all others in fp32.
+// on the tensor cores over exact codes, with one order of the sum for every number of rows; all others in
+// fp32.
 #pragma once
 
 #include "kernels/op/attention.h"
@@ -28,8 +29,8 @@ struct CudaLaunch {
   int32_t* counters = nullptr;   // kLaunchCounters zeros, which every kernel leaves as zeros
 };
 
-// What ends a step whose rows go on by themselves: row i's logits choose the next token of row i, lower tokens
-// first among equals; the input block becomes that of the next step.
+// What ends a step whose rows go on by themselves: row i's logits choose the next token of row i, lower
+// tokens first among equals; the input block becomes that of the next step.
 struct GreedyArgs {
   const StepInput* input = nullptr;  // its arrays are written
   const float* logits = nullptr;     // [rows, vocabulary]
@@ -66,8 +67,8 @@ struct CudaKernels {
   // "tensor_one_row", "tensor_rows", "tensor_prompt", "any"
   const char* (*matmul_kernel_name)(const MatmulArgs&, int64_t capacity) = nullptr;
 
-  // Matrices that the kernels want in a layout of their own: its bytes (0: as the file has it), and the kernel
-  // that makes it of an uploaded one. `to` takes the place of data, scales and biases.
+  // Matrices that the kernels want in a layout of their own: its bytes (0: as the file has it), and the
+  // kernel that makes it of an uploaded one. `to` takes the place of data, scales and biases.
   size_t (*relaid_bytes)(const tensor::MatrixView&) = nullptr;
   void (*relay)(const tensor::MatrixView& from, std::byte* to, const CudaLaunch&) = nullptr;
 };

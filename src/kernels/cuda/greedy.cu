@@ -1,5 +1,5 @@
-// The end of a step whose rows go on by themselves: each row's largest logit names its next token, which the input
-// block of the next step is given here, with the position moved on. The host reads the tokens behind.
+// The end of a step whose rows go on by themselves: each row's largest logit names its next token, which the
+// input block of the next step is given here, with the position moved on. The host reads the tokens behind.
 #include "kernels/cuda/bodies.h"
 #include "kernels/cuda/launch.cuh"
 

@@ -1,7 +1,8 @@
 // Programmatic dependent launch: a kernel may start while the one before it drains.
 //
-//   start_next()        first thing in every kernel: the next one may come in as soon as all blocks have said so
-//   wait_for_inputs()   before a block reads or writes anything but weights; every block must call it: one that
+//   start_next()        first thing in every kernel: the next one may come in as soon as all blocks have said
+//   so wait_for_inputs()   before a block reads or writes anything but weights; every block must call it: one
+//   that
 //                       left without waiting would let its grid end before the one it depends on
 //
 // Since every grid waits, waiting for the one before means waiting for all before it.
@@ -26,8 +27,10 @@ void launch(void (*kernel)(Parameters...), dim3 grid, unsigned threads, size_t s
   config.stream = static_cast<cudaStream_t>(stream);
   config.attrs = &overlap;
   config.numAttrs = 1;
-  // All kernels ask for the same division of an SM's memory: one that asks for another waits until the SM is empty.
-  cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+  // All kernels ask for the same division of an SM's memory: one that asks for another waits until the SM is
+  // empty.
+  cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                       cudaSharedmemCarveoutMaxShared);
   constexpr size_t kWithoutAsking = 32 * 1024;  // of 48 KiB with what the kernel declares itself
   if (shared_bytes > kWithoutAsking)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));

@@ -93,8 +93,9 @@ const char* matmul_kernel_name(const MatmulArgs& a, int64_t capacity) {
 void matmul(const MatmulArgs& a, const CudaLaunch& l) {
   if (choose(a, l.capacity) == MatmulBody::any) return matmul_any(a, l);
   const TileLayout layout = tile_layout(a.segments[0].weight);
-#define RAFTER_TRY_FORMAT(P, G, H) \
-  if (layout.planes == P && layout.groups == G && layout.half_pairs == H) return launch_tiled<TileFormat<P, G, H>>(a, l);
+#define RAFTER_TRY_FORMAT(P, G, H)                                        \
+  if (layout.planes == P && layout.groups == G && layout.half_pairs == H) \
+    return launch_tiled<TileFormat<P, G, H>>(a, l);
   RAFTER_FOR_TILE_FORMATS(RAFTER_TRY_FORMAT)
 #undef RAFTER_TRY_FORMAT
 }

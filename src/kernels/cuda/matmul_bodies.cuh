@@ -25,10 +25,13 @@ void matmul_prompt(const MatmulArgs& a, const PreparedRows& prepared, const Cuda
 // Every format, element by element in fp32: right, not fast.
 void matmul_any(const MatmulArgs& a, const CudaLaunch& l);
 
+// clang-format off
 // planes, scale groups per unit, fp16 pairs
 #define RAFTER_FOR_TILE_FORMATS(DO) \
-  DO(0, 0, false) DO(1, 1, false) DO(1, 2, false) DO(2, 1, false) DO(2, 2, false)                  \
+  DO(0, 0, false) \
+  DO(1, 1, false) DO(1, 2, false) DO(2, 1, false) DO(2, 2, false) \
   DO(1, 1, true) DO(1, 2, true) DO(2, 1, true) DO(2, 2, true)
+// clang-format on
 #define RAFTER_INSTANTIATE_MATMUL_ONE_ROW(P, G, H) \
   template void matmul_one_row<TileFormat<P, G, H>>(const MatmulArgs&, const CudaLaunch&);
 #define RAFTER_INSTANTIATE_MATMUL_ROWS(P, G, H) \

@@ -1,11 +1,11 @@
 // Products of one row, the step of a single sequence: bound by memory, and at 4 bits nearly as much by the
-// instructions between. A warp streams its slice of one tile after another through a ring of its own in shared
-// memory; weights are on their way before the kernel's input is there. The input is prepared by every block for
-// itself: each warp its own slice.
+// instructions between. A warp streams its slice of one tile after another through a ring of its own in
+// shared memory; weights are on their way before the kernel's input is there. The input is prepared by every
+// block for itself: each warp its own slice.
 //
-// Tried and slower: the next units in registers (at most 4 fit, 37 KB under way on an SM; the head of llama3-8b ran
-// at 2,670 GB/s), rings that are filled again only when half of them is used, and one tile at a time for large
-// matrices at 4 bits (instructions then take longer than the weights).
+// Tried and slower: the next units in registers (at most 4 fit, 37 KB under way on an SM; the head of
+// llama3-8b ran at 2,670 GB/s), rings that are filled again only when half of them is used, and one tile at a
+// time for large matrices at 4 bits (instructions then take longer than the weights).
 #include <cuda_bf16.h>
 
 #include "kernels/cuda/async_copy.cuh"
@@ -18,7 +18,8 @@
 namespace rafter::kernels::cuda {
 namespace {
 
-// Stages of one unit of each of a block's tiles. Several tiles share what is not weights: inputs, waiting, indices.
+// Stages of one unit of each of a block's tiles. Several tiles share what is not weights: inputs, waiting,
+// indices.
 template <typename Format, int kTiles>
 struct OneRowRing {
   static constexpr int kStage = kTiles * Format::kUnitBytes;
@@ -138,12 +139,12 @@ void launch_one_row(const MatmulArgs& a, const CudaLaunch& l) {
   const int own_log2 = own_log2_of(a, kTiles), blocks = all_blocks(a, own_log2);
   const int resident = l.multiprocessors * Ring::kBlocksPerProcessor;
   launch(one_row_kernel<Format, kTiles>, static_cast<unsigned>(blocks < resident ? blocks : resident),
-         kProductThreads, static_cast<size_t>(Ring::kBytes + a.columns * 2 + a.columns / kSumColumns * 4), l.stream,
-         a, own_log2, blocks);
+         kProductThreads, static_cast<size_t>(Ring::kBytes + a.columns * 2 + a.columns / kSumColumns * 4),
+         l.stream, a, own_log2, blocks);
 }
 
-// Tiles at once: what a multiprocessor with the most blocks has to do, in units of one tile by itself; another
-// tile beside it costs about 0.8.
+// Tiles at once: what a multiprocessor with the most blocks has to do, in units of one tile by itself;
+// another tile beside it costs about 0.8.
 int choose_tiles(const MatmulArgs& a, int multiprocessors) {
   int best = 0;
   float best_cost = 0;

@@ -1,7 +1,7 @@
-// Products of many rows: a block of 8 warps computes 128 outputs of 64 rows, a warp 32 × 32; two blocks share an SM,
-// so that one computes while the other waits. Weights and inputs go through a ring in shared memory that the whole
-// block shares; weights are expanded in registers, unit by unit. The sums of whole slices wait in shared memory:
-// they change 8 times in all.
+// Products of many rows: a block of 8 warps computes 128 outputs of 64 rows, a warp 32 × 32; two blocks share
+// an SM, so that one computes while the other waits. Weights and inputs go through a ring in shared memory
+// that the whole block shares; weights are expanded in registers, unit by unit. The sums of whole slices wait
+// in shared memory: they change 8 times in all.
 #include <cuda_bf16.h>
 
 #include "kernels/cuda/async_copy.cuh"
@@ -14,9 +14,9 @@
 namespace rafter::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256, kRows = 64, kTiles = 8;   // of the block; tiles of 16 outputs
-constexpr int kWarpTiles = 2, kWarpRowTiles = 4;        // of a warp; rows in tiles of 8
-constexpr int kSums = kWarpTiles * kWarpRowTiles * 4;   // a thread's
+constexpr int kThreads = 256, kRows = 64, kTiles = 8;  // of the block; tiles of 16 outputs
+constexpr int kWarpTiles = 2, kWarpRowTiles = 4;       // of a warp; rows in tiles of 8
+constexpr int kSums = kWarpTiles * kWarpRowTiles * 4;  // a thread's
 
 template <typename Format>
 struct Stage {
@@ -83,9 +83,10 @@ __global__ void __launch_bounds__(kThreads, Format::kPlanes == 2 ? 1 : 2)
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int row = (i * kThreads + thread) / 8, at = thread % 8 * 16;
-      copy_async(to + row * 128 + (at ^ (row & 1) << 6),
-                 prepared.x + int64_t{first_row + (row < rows ? row : 0)} * a.columns + unit * kUnitColumns + at / 2,
-                 row < rows ? 16 : 0);
+      copy_async(
+          to + row * 128 + (at ^ (row & 1) << 6),
+          prepared.x + int64_t{first_row + (row < rows ? row : 0)} * a.columns + unit * kUnitColumns + at / 2,
+          row < rows ? 16 : 0);
     }
     if (Format::kHasCodes && thread < kRows / 2) {
       const int group = thread / (kRows / 4), row = thread % (kRows / 4) * 4;
@@ -131,7 +132,8 @@ __global__ void __launch_bounds__(kThreads, Format::kPlanes == 2 ? 1 : 2)
       return *reinterpret_cast<const uint4*>(x + row * 128 + ((half * 64 + t * 16) ^ (row & 1) << 6));
     };
     const auto sums = [&](int tile, int half) {
-      return *reinterpret_cast<const float2*>(x + S::kInputs + (half * kRows + warp_rows + tile * 8 + 2 * t) * 4);
+      return *reinterpret_cast<const float2*>(x + S::kInputs +
+                                              (half * kRows + warp_rows + tile * 8 + 2 * t) * 4);
     };
     const auto unit_of = [&](int tile) {
       return SharedUnit<Format>{stage + (warp_tiles * kWarpTiles + tile) * Format::kUnitBytes, lane};

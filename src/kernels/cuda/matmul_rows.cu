@@ -1,10 +1,10 @@
-// Products of 2 to 16 rows. A block takes 8 · kTiles tiles of 16 outputs: the rows, shared by its warps, are read
-// once, and each warp streams the weights of its own tiles through a ring in shared memory. Where there are too few
-// tiles for that, a block takes one slice of K only: its sums go to scratch, and the warp that is last of its
-// tiles' slices adds them, in ascending order either way.
+// Products of 2 to 16 rows. A block takes 8 · kTiles tiles of 16 outputs: the rows, shared by its warps, are
+// read once, and each warp streams the weights of its own tiles through a ring in shared memory. Where there
+// are too few tiles for that, a block takes one slice of K only: its sums go to scratch, and the warp that is
+// last of its tiles' slices adds them, in ascending order either way.
 //
-// Tried and slower: all slices of one tile in a block, as for one row. Each block then reads all of the rows: for
-// the down projection of llama3-8b twice the weights' bytes.
+// Tried and slower: all slices of one tile in a block, as for one row. Each block then reads all of the rows:
+// for the down projection of llama3-8b twice the weights' bytes.
 #include <cuda_bf16.h>
 
 #include "kernels/cuda/async_copy.cuh"
@@ -26,8 +26,8 @@ struct RowsRing {
   static constexpr int kWarpBytes = kDepth * kStage, kBytes = kWarpBytes * kProductWarps;
 };
 
-// A slice of the rows in shared memory: [unit][row] 128 bytes of inputs, halves swapped in odd rows against bank
-// conflicts; then [32 columns][row] sums.
+// A slice of the rows in shared memory: [unit][row] 128 bytes of inputs, halves swapped in odd rows against
+// bank conflicts; then [32 columns][row] sums.
 template <int kRows>
 __host__ __device__ constexpr int slice_bytes(int units) {
   return units * kRows * (kUnitColumns * 2 + 2 * 4);
@@ -36,8 +36,8 @@ int most_slice_units(int64_t columns) {
   return static_cast<int>((columns / kUnitColumns + kSlices - 1) / kSlices);
 }
 
-// Leaves a warp's sums of a slice in scratch, [slice][sum][lane] of the group of tiles, as the warp holds them. True
-// for the warp that comes last, which gets the sums of all slices.
+// Leaves a warp's sums of a slice in scratch, [slice][sum][lane] of the group of tiles, as the warp holds
+// them. True for the warp that comes last, which gets the sums of all slices.
 template <int kSums>
 __device__ bool add_slices(float* partial, int32_t* counters, int64_t group, int slice, const float* total,
                            float* sums) {
@@ -62,8 +62,8 @@ __device__ bool add_slices(float* partial, int32_t* counters, int64_t group, int
 
 template <typename Format, int kTiles, int kRowTiles>
 __global__ void __launch_bounds__(kProductThreads, 2)
-    rows_kernel(const __grid_constant__ MatmulArgs a, const __grid_constant__ PreparedRows prepared, int own_log2,
-                int blocks, int block_slices, float* partial, int32_t* counters) {
+    rows_kernel(const __grid_constant__ MatmulArgs a, const __grid_constant__ PreparedRows prepared,
+                int own_log2, int blocks, int block_slices, float* partial, int32_t* counters) {
   using Ring = RowsRing<Format, kTiles>;
   constexpr int kRows = 8 * kRowTiles;
   extern __shared__ __align__(128) uint8_t shared[];
@@ -74,7 +74,8 @@ __global__ void __launch_bounds__(kProductThreads, 2)
   const int group =  // of kTiles tiles
       (whole ? static_cast<int>(blockIdx.x) : static_cast<int>(blockIdx.x) / kSlices) * kProductWarps + warp;
   const int units = static_cast<int>(a.columns / kUnitColumns);
-  const int begin = slice_begin(slice, units, kSlices), count = slice_begin(slice + block_slices, units, kSlices) - begin;
+  const int begin = slice_begin(slice, units, kSlices),
+            count = slice_begin(slice + block_slices, units, kSlices) - begin;
   const bool has_tiles = group < blocks;
 
   const BlockTiles tiles(a, has_tiles ? group : blocks - 1, own_log2);
@@ -118,7 +119,8 @@ __global__ void __launch_bounds__(kProductThreads, 2)
   for (int i = threadIdx.x; i < count * kRows * 8; i += kProductThreads) {
     const int unit = i / (kRows * 8), row = i / 8 % kRows, at = i % 8 * 16;
     copy_async(x + (unit * kRows + row) * 128 + (at ^ (row & 1) << 6),
-               prepared.x + int64_t{first_row + (row < rows ? row : 0)} * a.columns + (begin + unit) * kUnitColumns + at / 2,
+               prepared.x + int64_t{first_row + (row < rows ? row : 0)} * a.columns +
+                   (begin + unit) * kUnitColumns + at / 2,
                row < rows ? 16 : 0);
   }
   if constexpr (Format::kHasCodes) {
@@ -156,7 +158,8 @@ __global__ void __launch_bounds__(kProductThreads, 2)
         [&](int tile) { return SharedUnit<Format>{stage + tile * Format::kUnitBytes, lane}; },
         [&](int r, int half) {
           const int row = r * 8 + g;
-          return *reinterpret_cast<const uint4*>(x + (unit * kRows + row) * 128 + ((half * 64 + t * 16) ^ (row & 1) << 6));
+          return *reinterpret_cast<const uint4*>(x + (unit * kRows + row) * 128 +
+                                                 ((half * 64 + t * 16) ^ (row & 1) << 6));
         },
         [&](int r, int half) {
           return *reinterpret_cast<const float2*>(x_sums + ((2 * unit + half) * kRows + r * 8 + 2 * t) * 4);
@@ -170,8 +173,8 @@ __global__ void __launch_bounds__(kProductThreads, 2)
 
   if (whole) {
     end_slice();
-  } else if (!add_slices<kSums>(partial, counters, int64_t{blockIdx.y} * blocks + group, slice, &total[0][0][0],
-                                &sums[0][0][0])) {
+  } else if (!add_slices<kSums>(partial, counters, int64_t{blockIdx.y} * blocks + group, slice,
+                                &total[0][0][0], &sums[0][0][0])) {
     return;
   }
   const MatmulSegment& segment = a.segments[tiles.segment];
@@ -184,7 +187,9 @@ __global__ void __launch_bounds__(kProductThreads, 2)
       const int64_t n = int64_t{tiles.first + tile} * kTileRows + g + i % 4 / 2 * 8;
       if (row >= rows || n >= segment.weight.rows) continue;
       const int64_t at = int64_t{first_row + row} * segment.weight.rows + n;
-      const float up = kTiles > 1 && a.epilogue == MatmulEpilogue::swiglu ? sums[(tile + kTiles / 2) % kTiles][i / 4][i % 4] : 0;
+      const float up = kTiles > 1 && a.epilogue == MatmulEpilogue::swiglu
+                           ? sums[(tile + kTiles / 2) % kTiles][i / 4][i % 4]
+                           : 0;
       const float residual = a.epilogue == MatmulEpilogue::add ? a.residual[at] : 0;
       segment.out[at] = finished(a, segment, n, sums[tile][i / 4][i % 4], up, residual);
     }
@@ -195,7 +200,8 @@ template <typename Format, int kTiles, int kRowTiles>
 void launch_rows(const MatmulArgs& a, const PreparedRows& prepared, const CudaLaunch& l) {
   constexpr int kRows = 8 * kRowTiles;
   const int own_log2 = own_log2_of(a, kTiles), blocks = all_blocks(a, own_log2);
-  const int groups = (blocks + kProductWarps - 1) / kProductWarps, units = static_cast<int>(a.columns / kUnitColumns);
+  const int groups = (blocks + kProductWarps - 1) / kProductWarps,
+            units = static_cast<int>(a.columns / kUnitColumns);
   constexpr int kMostShared = 200 * 1024;  // an H100's; others take slices
   const bool whole = groups >= l.multiprocessors * 3 / 4 &&
                      RowsRing<Format, kTiles>::kBytes + slice_bytes<kRows>(units) <= kMostShared;
@@ -205,8 +211,8 @@ void launch_rows(const MatmulArgs& a, const PreparedRows& prepared, const CudaLa
   const auto shared = static_cast<size_t>(RowsRing<Format, kTiles>::kBytes +
                                           slice_bytes<kRows>(whole ? units : most_slice_units(a.columns)));
   auto* const partial = reinterpret_cast<float*>(l.scratch + prepared_bytes(a.columns, l.capacity));
-  launch(rows_kernel<Format, kTiles, kRowTiles>, grid, kProductThreads, shared, l.stream, a, prepared, own_log2, blocks,
-         slices, partial, l.counters);
+  launch(rows_kernel<Format, kTiles, kRowTiles>, grid, kProductThreads, shared, l.stream, a, prepared,
+         own_log2, blocks, slices, partial, l.counters);
 }
 
 template <typename Format, int kRowTiles>
@@ -221,8 +227,8 @@ void launch_rows(const MatmulArgs& a, const PreparedRows& prepared, const CudaLa
 }  // namespace
 
 bool supports_rows(const MatmulArgs& a, int64_t capacity) {
-  constexpr int64_t kMostRows = 32;         // beyond, tiles of 64 rows read the weights fewer times
-  constexpr int64_t kMostColumns = 32768;   // what fits into shared memory
+  constexpr int64_t kMostRows = 32;        // beyond, tiles of 64 rows read the weights fewer times
+  constexpr int64_t kMostColumns = 32768;  // what fits into shared memory
   int64_t tiles = 0;
   for (int s = 0; s < a.segment_count; ++s) tiles += tiles_of(a, s);
   return capacity <= kMostRows && a.columns <= kMostColumns && tiles * 2 <= kLaunchCounters;
@@ -232,8 +238,10 @@ bool supports_rows(const MatmulArgs& a, int64_t capacity) {
 int64_t rows_scratch(const MatmulArgs& a, int64_t capacity) {
   constexpr int64_t kRows = 16;
   int64_t tiles = 0;
-  for (int s = 0; s < a.segment_count; ++s) tiles += tiles_of(a, s) + 1;  // a segment's last block may be half empty
-  return (capacity + kRows - 1) / kRows * kRows * tiles * kTileRows * kSlices * static_cast<int64_t>(sizeof(float));
+  for (int s = 0; s < a.segment_count; ++s)
+    tiles += tiles_of(a, s) + 1;  // a segment's last block may be half empty
+  return (capacity + kRows - 1) / kRows * kRows * tiles * kTileRows * kSlices *
+         static_cast<int64_t>(sizeof(float));
 }
 
 template <typename Format>

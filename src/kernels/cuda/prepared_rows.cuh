@@ -1,8 +1,8 @@
-// The inputs of a product as the tensor cores take them: rows of bf16, normed first if the op says so, and per
-// 32 columns the sum of the rounded values, for the biases of affine codes.
+// The inputs of a product as the tensor cores take them: rows of bf16, normed first if the op says so, and
+// per 32 columns the sum of the rounded values, for the biases of affine codes.
 //
-// Made by prepare_kernel into the scratch of the launch, or by each block of a product of few rows for itself:
-// by the same code with the same number of threads, so with the same bits.
+// Made by prepare_kernel into the scratch of the launch, or by each block of a product of few rows for
+// itself: by the same code with the same number of threads, so with the same bits.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -119,7 +119,8 @@ class RowPreparer {
                                __nv_bfloat16* out, float* sums, int64_t sums_stride) const {
 #pragma unroll
     for (int i = 0; i < kHeld; ++i) {
-      if (base + i * kChunk < end_) store(values[i], norm[i], normed, inverse, column(base, i), out, sums, sums_stride);
+      if (base + i * kChunk < end_)
+        store(values[i], norm[i], normed, inverse, column(base, i), out, sums, sums_stride);
     }
   }
   __device__ void store(const float (&values)[kColumns], const float (&norm)[kColumns], bool normed,

@@ -1,5 +1,5 @@
-// Uploading a matrix: into the layout of weight_tiles.cuh where the products want it. And the embedding, which
-// may read a matrix that was re-laid for the head.
+// Uploading a matrix: into the layout of weight_tiles.cuh where the products want it. And the embedding,
+// which may read a matrix that was re-laid for the head.
 #include <cuda_bf16.h>
 
 #include "kernels/cuda/bodies.h"
@@ -43,7 +43,8 @@ __device__ uint32_t pair_at(const tensor::MatrixView& w, int64_t n, int64_t k) {
   switch (w.format.kind) {
     case FormatKind::affine: {
       const int64_t group = n * (w.columns / w.format.group) + k / w.format.group;
-      return load_u16(device_bytes(w.scales) + 2 * group) | load_u16(device_bytes(w.biases) + 2 * group) << 16;
+      return load_u16(device_bytes(w.scales) + 2 * group) | load_u16(device_bytes(w.biases) + 2 * group)
+                                                                << 16;
     }
     case FormatKind::q4_0:
       return with_offset(load_u16(data + block * 18), -8);
@@ -83,7 +84,8 @@ __global__ void __launch_bounds__(kThreads) relay_kernel(tensor::MatrixView w, u
         }
       }
       if (layout.planes == 0) {
-        *reinterpret_cast<uint4*>(to + j * 512 + lane * 16) = make_uint4(words[0], words[1], words[2], words[3]);
+        *reinterpret_cast<uint4*>(to + j * 512 + lane * 16) =
+            make_uint4(words[0], words[1], words[2], words[3]);
       } else {
         for (int plane = 0; plane < layout.planes; ++plane)
           *reinterpret_cast<uint32_t*>(to + plane * 512 + lane * 16 + j * 4) = words[plane];
@@ -126,7 +128,8 @@ size_t relaid_bytes(const tensor::MatrixView& w) {
 
 void relay(const tensor::MatrixView& from, std::byte* to, const CudaLaunch& l) {
   const int64_t warps = tiled_bytes(from) / tile_layout(from).unit_bytes();
-  const int64_t blocks = (warps + kThreads / 32 - 1) / (kThreads / 32), most = int64_t{l.multiprocessors} * 16;
+  const int64_t blocks = (warps + kThreads / 32 - 1) / (kThreads / 32),
+                most = int64_t{l.multiprocessors} * 16;
   relay_kernel<<<static_cast<unsigned>(blocks < most ? blocks : most), kThreads, 0,
                  static_cast<cudaStream_t>(l.stream)>>>(from, reinterpret_cast<uint8_t*>(to));
 }

@@ -66,8 +66,8 @@ __global__ void kv_append_kernel(KvAppendArgs a) {
   store_cached(a.cache, a.cache.values + offset, static_cast<int>(d), a.v[at]);
 }
 
-// A warp per head: 0 … H − 1 are queries, the KV after them keys with their values. All of a head is read before
-// any of it is written, for out may be x.
+// A warp per head: 0 … H − 1 are queries, the KV after them keys with their values. All of a head is read
+// before any of it is written, for out may be x.
 constexpr int kMostPerLane = 8;  // elements of a head
 __global__ void rope_append_kernel(const __grid_constant__ RopeAppendArgs a) {
   start_next();
@@ -146,7 +146,8 @@ void kv_append(const KvAppendArgs& a, const CudaLaunch& l) {
 }
 void rope_append(const RopeAppendArgs& a, const CudaLaunch& l) {
   const int heads = a.q.heads + a.k.heads, per_block = kThreads / 32;
-  const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>((heads + per_block - 1) / per_block));
+  const dim3 grid(static_cast<unsigned>(l.capacity),
+                  static_cast<unsigned>((heads + per_block - 1) / per_block));
   launch(rope_append_kernel, grid, kThreads, 0, l.stream, a);
 }
 void swiglu(const SwigluArgs& a, const CudaLaunch& l) {
@@ -156,7 +157,8 @@ void add(const AddArgs& a, const CudaLaunch& l) {
   launch(add_kernel, blocks_for(l.capacity * a.width), kThreads, 0, l.stream, a);
 }
 void select_rows(const SelectRowsArgs& a, const CudaLaunch& l) {
-  const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>((a.width + kThreads - 1) / kThreads));
+  const dim3 grid(static_cast<unsigned>(l.capacity),
+                  static_cast<unsigned>((a.width + kThreads - 1) / kThreads));
   launch(select_rows_kernel, grid, kThreads, 0, l.stream, a);
 }
 }  // namespace rafter::kernels::cuda

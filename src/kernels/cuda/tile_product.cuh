@@ -6,8 +6,8 @@
 //   Σ w·x = scale · S + (bias − 128 · scale) · X,   S = Σ (128 + q) · x,  X = Σ x
 // and for two planes S = 16 · S_high + S_low with 2176 for 128.
 //
-// Units are cut into kProductWarps slices of neighbours; a slice is summed in ascending order, and the slices in
-// ascending order. A product of few rows gives each warp one slice, a product of many walks them.
+// Units are cut into kProductWarps slices of neighbours; a slice is summed in ascending order, and the slices
+// in ascending order. A product of few rows gives each warp one slice, a product of many walks them.
 #pragma once
 
 #include <cstdint>
@@ -66,11 +66,13 @@ struct SharedUnit {
 };
 
 // Adds the products of one unit of each of kTiles tiles of outputs with kRowTiles tiles of 8 rows to
-// total[tile][row tile][mma's four]. Of these, c is output g + c / 2 · 8 and row 2 · t + c % 2. unit(tile).word(i) is
-// the lane's i-th 16 bytes of the unit, unit(tile).pair(group) the pairs of rows g and g + 8. inputs(r, half) is
-// the lane's 16 bytes of columns 32 · half + 8 · t … of row 8 · r + g, asked for once; sums(r, half) the sums of
-// those 32 columns for rows 8 · r + 2 · t and the next. With kOneRow only row 0 is summed.
-template <typename Format, bool kOneRow, int kTiles, int kRowTiles, typename Unit, typename Inputs, typename Sums>
+// total[tile][row tile][mma's four]. Of these, c is output g + c / 2 · 8 and row 2 · t + c % 2.
+// unit(tile).word(i) is the lane's i-th 16 bytes of the unit, unit(tile).pair(group) the pairs of rows g and
+// g + 8. inputs(r, half) is the lane's 16 bytes of columns 32 · half + 8 · t … of row 8 · r + g, asked for
+// once; sums(r, half) the sums of those 32 columns for rows 8 · r + 2 · t and the next. With kOneRow only row
+// 0 is summed.
+template <typename Format, bool kOneRow, int kTiles, int kRowTiles, typename Unit, typename Inputs,
+          typename Sums>
 __device__ inline void add_units(const Unit& unit, const Inputs& inputs, const Sums& sums,
                                  float (&total)[kTiles][kRowTiles][4]) {
   if constexpr (!Format::kHasCodes) {
@@ -96,7 +98,8 @@ __device__ inline void add_units(const Unit& unit, const Inputs& inputs, const S
       }
     }
   } else {
-    constexpr int kPlanes = Format::kPlanes, kHalves = 2 / Format::kGroups;  // halves of 32 columns in a group
+    constexpr int kPlanes = Format::kPlanes,
+                  kHalves = 2 / Format::kGroups;  // halves of 32 columns in a group
     uint4 words[kTiles][kPlanes];
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {

@@ -1,9 +1,9 @@
-// How matrices that the tensor cores read lie on the device: re-laid once at upload, so that a warp reads whole
-// tiles in the order in which mma.m16n8k16 wants its A operand.
+// How matrices that the tensor cores read lie on the device: re-laid once at upload, so that a warp reads
+// whole tiles in the order in which mma.m16n8k16 wants its A operand.
 //
-// A unit holds 16 rows × 64 columns, units of a tile of 16 rows stand one behind another, tiles likewise; rows
-// beyond the matrix are zeros. Lane (g, t) = (lane / 4, lane % 4) owns of each unit, for j < 4, h < 2, e < 2,
-// rows g and g + 8 of column column_in_unit(t, j, h, e): what it passes to the j-th mma.
+// A unit holds 16 rows × 64 columns, units of a tile of 16 rows stand one behind another, tiles likewise;
+// rows beyond the matrix are zeros. Lane (g, t) = (lane / 4, lane % 4) owns of each unit, for j < 4, h < 2, e
+// < 2, rows g and g + 8 of column column_in_unit(t, j, h, e): what it passes to the j-th mma.
 //
 //   bf16    [j][lane] 16 bytes: the A registers (g, h = 0), (g + 8, 0), (g, 1), (g + 8, 1), each two columns
 //   codes   [plane][lane] 16 bytes, word j: bits 4·i and 16 + 4·i hold e = 0 and 1 of A register i; then per
@@ -27,7 +27,9 @@ struct TileLayout {
   int groups = 0;           // scale groups per unit
   bool half_pairs = false;  // (scale, bias) as fp16, not bf16
 
-  __host__ __device__ constexpr int unit_bytes() const { return planes == 0 ? 2048 : planes * 512 + groups * 64; }
+  __host__ __device__ constexpr int unit_bytes() const {
+    return planes == 0 ? 2048 : planes * 512 + groups * 64;
+  }
   constexpr bool operator==(const TileLayout&) const = default;
 };
 
@@ -65,7 +67,8 @@ __device__ inline float pair_half(uint32_t pair, bool second, bool half) {
 }
 
 // One element of a re-laid matrix.
-__device__ inline float tiled_element(const tensor::MatrixView& w, const TileLayout& layout, int64_t n, int64_t k) {
+__device__ inline float tiled_element(const tensor::MatrixView& w, const TileLayout& layout, int64_t n,
+                                      int64_t k) {
   const int64_t unit = n / kTileRows * (w.columns / kUnitColumns) + k / kUnitColumns;
   const uint8_t* from = device_bytes(w.data) + unit * layout.unit_bytes();
   const UnitColumn c = unit_column(static_cast<int>(k % kUnitColumns));
@@ -78,8 +81,8 @@ __device__ inline float tiled_element(const tensor::MatrixView& w, const TileLay
     code = code << 4 | (word >> (16 * c.e + 4 * reg) & 15);
   }
   const int group = static_cast<int>(k % kUnitColumns) / (kUnitColumns / layout.groups);
-  const uint32_t pair = *reinterpret_cast<const uint32_t*>(from + layout.planes * 512 + group * 64 +
-                                                           row % 8 * 8 + row / 8 * 4);
+  const uint32_t pair =
+      *reinterpret_cast<const uint32_t*>(from + layout.planes * 512 + group * 64 + row % 8 * 8 + row / 8 * 4);
   return __fmaf_rn(static_cast<float>(code), pair_half(pair, false, layout.half_pairs),
                    pair_half(pair, true, layout.half_pairs));
 }
