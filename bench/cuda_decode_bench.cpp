@@ -96,6 +96,35 @@ int check(const std::string& path) {
   return delta < 0.05 * largest && graph && order && prefill ? 0 : 1;
 }
 
+// Steps whose tokens stay on the GPU: the time from one to the next, around context 128.
+int chain(const std::string& path, const char* name, int row_count, int context) {
+  constexpr int kSteps = 64;
+  auto gpu = open(path, engine::ExecutorKind::cuda, 2048);
+  std::vector<Row> rows;
+  for (int r = 0; r < row_count; ++r) {
+    rows.push_back({5, context - kSteps / 2, gpu->create_sequence().value(), true, 0});
+    prompt(*gpu, rows.back().sequence, rows.back().position);
+  }
+  std::vector<double> medians;
+  for (int pass = 0; pass < 3; ++pass) {
+    std::vector<double> times;
+    auto last = std::chrono::steady_clock::now();
+    const base::Status status = gpu->decode_greedy(rows, kSteps, [&](std::span<const int32_t>) {
+      const auto now = std::chrono::steady_clock::now();
+      times.push_back(std::chrono::duration<double, std::micro>(now - last).count());
+      last = now;
+      return true;
+    });
+    if (!status.ok()) std::printf("%s\n", status.error().message().c_str()), std::exit(1);
+    std::nth_element(times.begin(), times.begin() + kSteps / 2, times.end());
+    medians.push_back(times[kSteps / 2]);
+    for (const Row& row : rows) gpu->truncate(row.sequence, row.position);
+  }
+  std::printf("{\"greedy\": \"%s\", \"rows\": %d, \"context\": %d, \"step_us\": [%.1f, %.1f, %.1f]}\n", name,
+              row_count, context, medians[0], medians[1], medians[2]);
+  return 0;
+}
+
 int speed(const std::string& path, const char* name, int row_count) {
   auto gpu = open(path, engine::ExecutorKind::cuda, 2048);
   std::vector<int32_t> sequences;
@@ -122,6 +151,18 @@ int speed(const std::string& path, const char* name, int row_count) {
   return 0;
 }
 
+// A few steps without a graph, for a profiler of kernels.
+int eager(const std::string& path, int row_count, int prompt_length) {
+  auto gpu = open(path, engine::ExecutorKind::cuda, 2048, false);
+  std::vector<Row> rows;
+  for (int r = 0; r < row_count; ++r) {
+    rows.push_back({5, prompt_length, gpu->create_sequence().value(), true, 0});
+    prompt(*gpu, rows.back().sequence, prompt_length);
+  }
+  step(*gpu, rows);
+  return 0;
+}
+
 int prefill(const std::string& path, const char* name, int tokens) {
   auto gpu = open(path, engine::ExecutorKind::cuda, 2048);
   double best = 1e30;
@@ -143,6 +184,10 @@ int main(int count, char** arguments) {
   const std::string verb = arguments[1];
   if (verb == "check") return check(arguments[2]);
   if (verb == "speed" && count == 5) return speed(arguments[2], arguments[3], std::atoi(arguments[4]));
+  if (verb == "greedy" && count == 6)
+    return chain(arguments[2], arguments[3], std::atoi(arguments[4]), std::atoi(arguments[5]));
+  if (verb == "eager" && count == 5)
+    return eager(arguments[2], std::atoi(arguments[3]), std::atoi(arguments[4]));
   if (verb == "prefill" && count == 5) return prefill(arguments[2], arguments[3], std::atoi(arguments[4]));
   return 2;
 }

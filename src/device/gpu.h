@@ -18,6 +18,7 @@ struct GpuInfo {
   std::string name;
   int index = 0;
   int multiprocessors = 0;
+  int64_t shared_bytes = 0;  // of its own memory that a block can get at most
   uint64_t total_bytes = 0;
   uint64_t free_bytes = 0;
 };
@@ -73,6 +74,21 @@ class GpuGraph {
   void* executable_ = nullptr;
 };
 
+// A point in a stream that the host can wait for.
+class GpuEvent {
+ public:
+  static base::Result<GpuEvent> create();
+  GpuEvent() = default;
+  GpuEvent(GpuEvent&& other) noexcept;
+  GpuEvent& operator=(GpuEvent&& other) noexcept;
+  ~GpuEvent();
+  base::Status wait_blocking();
+
+ private:
+  friend class GpuStream;
+  void* handle_ = nullptr;
+};
+
 class GpuStream {
  public:
   static base::Result<GpuStream> create();
@@ -93,6 +109,7 @@ class GpuStream {
   base::Status begin_capture();
   base::Result<GpuGraph> end_capture();
   base::Status launch(const GpuGraph& graph);
+  base::Status record(GpuEvent& event);
 
   void* handle() const { return handle_; }  // a cudaStream_t
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <optional>
 #include <thread>
@@ -357,6 +358,66 @@ base::Status Engine::step(std::span<const Row> rows) {
   RAFTER_TRY(e.executor->run_plan_blocking(*bound, e.profile));
   e.times = {(prepared - start).count(), (std::chrono::steady_clock::now() - prepared).count()};
   return e.checkpoint->check_not_cut();  // weights that could not be read count as zeros: say so, at once
+}
+
+namespace {
+
+int32_t largest(std::span<const float> logits) {
+  size_t best = 0;
+  float value = -std::numeric_limits<float>::infinity();
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] > value) best = i, value = logits[i];
+  }
+  return static_cast<int32_t>(best);
+}
+
+}  // namespace
+
+base::Status Engine::decode_greedy(std::span<const Row> rows, int64_t steps,
+                                   const std::function<bool(std::span<const int32_t>)>& accept) {
+  Impl& e = *impl_;
+  std::vector<Row> next(rows.begin(), rows.end());
+  for (Row& row : next) row.wants_logits = true;
+  if (!e.executor->has_greedy_steps()) {
+    std::vector<int32_t> tokens(next.size());
+    for (int64_t done = 0; done < steps; ++done) {
+      RAFTER_TRY(step(next));
+      for (size_t i = 0; i < next.size(); ++i) {
+        tokens[i] = largest(logits(static_cast<int>(i)));
+        next[i].token = tokens[i], ++next[i].position;
+      }
+      if (!accept(tokens)) break;
+    }
+    return {};
+  }
+  RAFTER_TRY(e.check_rows(rows));
+  RAFTER_ASSIGN(BoundPlan * bound, e.bucket_for(static_cast<int64_t>(rows.size())));
+  e.last = bound;
+  base::Status status;
+  int64_t started = 0, read = 0;
+  bool going = true, stopped = false;
+  while (read < started || (going && started < steps)) {
+    while (going && started < steps && started - read < Executor::kGreedyAhead) {
+      status = e.extend_sequences(next);
+      if (status.ok()) {
+        e.block->fill(next);
+        status = e.executor->start_greedy_step(*bound, started == 0);
+      }
+      going = status.ok();
+      if (going) ++started;
+      for (Row& row : next) ++row.position;
+    }
+    if (read == started) break;
+    RAFTER_ASSIGN(const std::span<const int32_t> tokens, e.executor->greedy_tokens_blocking());
+    ++read;
+    if (stopped) continue;  // what ran ahead is forgotten
+    if (!accept(tokens)) {
+      going = false, stopped = true;
+      for (const Row& row : rows) e.kv.truncate(row.sequence, row.position + read);
+    }
+  }
+  RAFTER_TRY(e.checkpoint->check_not_cut());
+  return status;
 }
 
 std::span<const float> Engine::logits(int i) const {

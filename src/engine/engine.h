@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -130,6 +131,14 @@ class Engine {
   // invalid_argument (token, position or sequence out of range), out_of_memory (context or store full); the
   // sequences are unchanged then.
   base::Status step(std::span<const Row> rows);
+
+  // Greedy decoding: `rows` holds one row for each of some sequences, the tokens that come next; each step
+  // chooses every sequence's next token by its largest logit (the lowest token among equals) and gives them
+  // to `accept`, in the order of the rows. Ends after `steps` steps or when accept returns false; the
+  // sequences then hold what they were given: `rows`, and all accepted tokens but the last step's. On a GPU
+  // the tokens stay there and the next step runs while the host looks at them.
+  base::Status decode_greedy(std::span<const Row> rows, int64_t steps,
+                             const std::function<bool(std::span<const int32_t>)>& accept);
 
   // Logits [V] of the i-th row of the last step that wanted them; valid until the next step.
   std::span<const float> logits(int i) const;

@@ -25,13 +25,17 @@ class CudaExecutor::Bound final : public BoundPlan {
   plan::Plan plan_;
   const StepInput* input_ = nullptr;  // the host's
   device::GpuMemory arena_, scratch_;
-  device::HostMemory host_;  // mirrors the arena where logits and taps are
-  device::GpuGraph graph_;
+  device::HostMemory host_;                // mirrors the arena where logits and taps are
+  device::GpuGraph graph_, greedy_graph_;  // the second is captured when it is first needed
+  int64_t max_positions_ = 0;
   const float* staged_logits_ = nullptr;  // the last run's logits, if they fitted into pinned memory
   std::vector<plan::Value> read_back_;
 };
 
 namespace {
+
+// What the largest kernels take: an A100 has 163 KiB for a block, an H100 227, consumer GPUs 99.
+constexpr int64_t kLeastSharedBytes = 160 * 1024;
 
 constexpr size_t kAlignment = 256;
 size_t round_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -71,6 +75,12 @@ base::Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(const device::G
   if (cuda_kernels() == nullptr)
     return base::Error{base::ErrorCode::unsupported, "this build has no CUDA", "--device",
                        "use --device cpu"};
+  if (gpu.shared_bytes < kLeastSharedBytes) {
+    return base::Error{base::ErrorCode::unsupported,
+                       fmt::format("the kernels need {} bytes of shared memory in a block and {} has {}",
+                                   kLeastSharedBytes, gpu.name, gpu.shared_bytes),
+                       "--device", "use --device cpu"};
+  }
   std::unique_ptr<CudaExecutor> executor(new CudaExecutor(cache, gpu, options));
   CudaExecutor& e = *executor;
   RAFTER_ASSIGN(e.stream_, device::GpuStream::create());
@@ -82,6 +92,14 @@ base::Result<std::unique_ptr<CudaExecutor>> CudaExecutor::create(const device::G
   }
   const size_t input_bytes = kHeaderBytes + 6 * round_up(static_cast<size_t>(options.row_capacity) * 4);
   RAFTER_ASSIGN(e.input_memory_, device::GpuMemory::allocate(input_bytes));
+  RAFTER_ASSIGN(e.counters_, device::GpuMemory::allocate(kLaunchCounters * sizeof(int32_t)));
+  RAFTER_TRY(e.stream_.fill_zero(e.counters_.data(), e.counters_.size()));
+  const size_t token_bytes = static_cast<size_t>(options.row_capacity) * sizeof(int32_t);
+  RAFTER_ASSIGN(e.tokens_, device::GpuMemory::allocate(token_bytes));
+  for (TokenSlot& slot : e.token_slots_) {
+    RAFTER_ASSIGN(slot.tokens, device::PinnedMemory::allocate(token_bytes));
+    RAFTER_ASSIGN(slot.written, device::GpuEvent::create());
+  }
   RAFTER_ASSIGN(e.input_staging_, device::PinnedMemory::allocate(input_bytes));
   for (size_t kind = 0; kind < cache.kinds(); ++kind) {
     cache.store(kind).set_copier([&e, kind](int32_t from, int32_t to) {
@@ -109,7 +127,36 @@ base::Status CudaExecutor::upload(const void* host, size_t bytes) {
 }
 
 base::Status CudaExecutor::upload_operands(const plan::Plan& plan) {
+  const CudaKernels& table = *cuda_kernels();
+  device::GpuMemory staging[3];  // data, scales, biases as in the file
+  const auto stage = [&](size_t i, const std::byte* host, size_t bytes) -> base::Result<const std::byte*> {
+    if (host == nullptr) return nullptr;
+    if (staging[i].size() < bytes) {
+      RAFTER_TRY(stream_.synchronize_blocking());
+      staging[i] = {};
+      RAFTER_ASSIGN(staging[i], device::GpuMemory::allocate(bytes));
+    }
+    RAFTER_TRY(stream_.copy_to_device(staging[i].data(), host, bytes));
+    return staging[i].data();
+  };
   const auto matrix = [&](const tensor::MatrixView& w) -> base::Status {
+    if (weights_.contains(w.data)) return {};
+    if (const size_t bytes = table.relaid_bytes(w); bytes > 0) {
+      RAFTER_ASSIGN(auto memory, device::GpuMemory::allocate(bytes));
+      tensor::MatrixView from = w;
+      RAFTER_ASSIGN(from.data, stage(0, w.data, static_cast<size_t>(w.rows * w.format.row_bytes(w.columns))));
+      RAFTER_ASSIGN(from.scales,
+                    stage(1, w.scales, static_cast<size_t>(w.rows * w.format.scale_row_bytes(w.columns))));
+      RAFTER_ASSIGN(from.biases,
+                    stage(2, w.biases, static_cast<size_t>(w.rows * w.format.bias_row_bytes(w.columns))));
+      CudaLaunch launch;
+      launch.stream = stream_.handle(), launch.multiprocessors = gpu_.multiprocessors;
+      table.relay(from, memory.data(), launch);
+      RAFTER_TRY(stream_.check_launches("re-laying a matrix"));
+      weight_bytes_ += static_cast<int64_t>(bytes);
+      weights_.emplace(w.data, std::move(memory));
+      return {};
+    }
     RAFTER_TRY(upload(w.data, static_cast<size_t>(w.rows * w.format.row_bytes(w.columns))));
     RAFTER_TRY(upload(w.scales, static_cast<size_t>(w.rows * w.format.scale_row_bytes(w.columns))));
     return upload(w.biases, static_cast<size_t>(w.rows * w.format.bias_row_bytes(w.columns)));
@@ -129,7 +176,7 @@ base::Status CudaExecutor::upload_operands(const plan::Plan& plan) {
       RAFTER_TRY(upload(segment.bias, static_cast<size_t>(segment.weight.rows) * 4));
     }
   }
-  return {};
+  return stream_.synchronize_blocking();  // the staging goes
 }
 
 template <typename T>
@@ -139,6 +186,11 @@ const T* CudaExecutor::on_device(const T* host) const {
 }
 
 tensor::MatrixView CudaExecutor::on_device(tensor::MatrixView view) const {
+  if (cuda_kernels()->relaid_bytes(view) > 0) {
+    view.data = on_device(view.data);
+    view.scales = view.biases = nullptr;
+    return view;
+  }
   view.data = on_device(view.data);
   view.scales = on_device(view.scales);
   view.biases = on_device(view.biases);
@@ -222,7 +274,7 @@ void CudaExecutor::bind_op(Bound& bound, plan::Op& op) {
 }
 
 base::Result<std::unique_ptr<BoundPlan>> CudaExecutor::bind_plan(plan::Plan plan, const StepInput* input,
-                                                                 int64_t) {
+                                                                 int64_t max_positions) {
   if (fault_) return *fault_;
   const CudaKernels& table = *cuda_kernels();
   plan::expand(plan, [&](const plan::Op& op) {
@@ -246,15 +298,20 @@ base::Result<std::unique_ptr<BoundPlan>> CudaExecutor::bind_plan(plan::Plan plan
     RAFTER_ASSIGN(logits_staging_, device::PinnedMemory::allocate(bytes));
   }
   size_t scratch = kAlignment;
+  bound->max_positions_ = max_positions;
   for (plan::Op& op : p.ops) {
     if (const auto* matmul = std::get_if<MatmulArgs>(&op.args))
       scratch = std::max(scratch, table.matmul_scratch(*matmul, p.capacity));
     p.kernels.push_back(std::holds_alternative<MatmulArgs>(op.args)
-                            ? table.matmul_kernel_name(std::get<MatmulArgs>(op.args))
+                            ? table.matmul_kernel_name(std::get<MatmulArgs>(op.args), p.capacity)
                             : plan::op_name(op.args));
     bind_op(*bound, op);
+    if (const auto* attention = std::get_if<AttentionArgs>(&op.args))
+      scratch = std::max(scratch, table.attention_scratch(*attention, p.capacity, max_positions));
   }
+  scratch = std::max(scratch, table.greedy_scratch(p.capacity));
   RAFTER_ASSIGN(bound->scratch_, device::GpuMemory::allocate(round_up(scratch)));
+  RAFTER_TRY(stream_.fill_zero(bound->scratch_.data(), bound->scratch_.size()));  // rows that are never live
 
   if (tables_.size() == 0) {
     const size_t bytes = kv_.kinds() * static_cast<size_t>(input->block_table_kind_stride) * 4;
@@ -266,20 +323,43 @@ base::Result<std::unique_ptr<BoundPlan>> CudaExecutor::bind_plan(plan::Plan plan
   }
   RAFTER_TRY(stream_.synchronize_blocking());
   if (options_.capture) {
-    RAFTER_TRY(stream_.begin_capture());
-    launch_all(*bound);
-    RAFTER_ASSIGN(bound->graph_, stream_.end_capture());
-    RAFTER_TRY(stream_.check_launches("capturing the step"));
+    RAFTER_ASSIGN(bound->graph_, capture(*bound, /*greedy=*/false));
   }
   return std::unique_ptr<BoundPlan>(std::move(bound));
 }
 
-void CudaExecutor::launch_all(Bound& bound) {
+base::Result<device::GpuGraph> CudaExecutor::capture(Bound& bound, bool greedy) {
+  RAFTER_TRY(stream_.begin_capture());
+  launch_all(bound, greedy);
+  RAFTER_ASSIGN(device::GpuGraph graph, stream_.end_capture());
+  RAFTER_TRY(stream_.check_launches("capturing the step"));
+  return graph;
+}
+
+void CudaExecutor::launch_all(Bound& bound, bool greedy) {
   const CudaKernels& table = *cuda_kernels();
-  const CudaLaunch launch{stream_.handle(), bound.plan_.capacity, gpu_.multiprocessors,
-                          bound.scratch_.data()};
-  for (const plan::Op& op : bound.plan_.ops)
-    std::visit([&](const auto& args) { LauncherOf{table}(args)(args, launch); }, op.args);
+  CudaLaunch launch;
+  launch.stream = stream_.handle(), launch.capacity = bound.plan_.capacity;
+  launch.multiprocessors = gpu_.multiprocessors, launch.max_positions = bound.max_positions_;
+  launch.scratch = bound.scratch_.data();
+  launch.counters = reinterpret_cast<int32_t*>(counters_.data());
+  const std::vector<plan::Op>& ops = bound.plan_.ops;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const auto* rope = std::get_if<RopeAppendArgs>(&ops[i].args);
+    const auto* next = i + 1 < ops.size() ? std::get_if<AttentionArgs>(&ops[i + 1].args) : nullptr;
+    if (rope != nullptr && next != nullptr &&
+        table.fuses_rope_attention(*rope, *next, launch.capacity, launch.max_positions)) {
+      table.rope_attention(*rope, *next, launch);
+      ++i;
+      continue;
+    }
+    std::visit([&](const auto& args) { LauncherOf{table}(args)(args, launch); }, ops[i].args);
+  }
+  if (!greedy) return;
+  const plan::Value logits = bound.plan_.logits;
+  table.greedy({reinterpret_cast<const StepInput*>(input_memory_.data()), bound.device_values(logits),
+                bound.plan_.info(logits).width, reinterpret_cast<int32_t*>(tokens_.data())},
+               launch);
 }
 
 base::Status CudaExecutor::copy_input(const Bound& bound) {
@@ -301,7 +381,13 @@ base::Status CudaExecutor::copy_input(const Bound& bound) {
                 static_cast<size_t>(i == 5 ? host.wanted_rows : host.rows) * 4);
   }
   RAFTER_TRY(stream_.copy_to_device(device, input_staging_.data(), kHeaderBytes + 6 * array_bytes));
-  // Table entries that changed since their last copy.
+  return copy_tables(bound);
+}
+
+// Table entries that changed since their last copy. A copy that is still under way may take the new ones
+// along.
+base::Status CudaExecutor::copy_tables(const Bound& bound) {
+  const StepInput& host = *bound.input_;
   auto* staged = reinterpret_cast<int32_t*>(table_staging_.data());
   for (int32_t r = 0; r < host.rows; ++r) {
     const auto bytes = static_cast<size_t>((host.visible_to[r] + kBlockPositions - 1) / kBlockPositions) * 4;
@@ -321,7 +407,7 @@ base::Status CudaExecutor::run(Bound& bound) {
   if (options_.capture) {
     RAFTER_TRY(stream_.launch(bound.graph_));
   } else {
-    launch_all(bound);
+    launch_all(bound, /*greedy=*/false);
     RAFTER_TRY(stream_.check_launches("launching the step"));
   }
   const bool staged = bound.input_->wanted_rows <= kStagedRows;
@@ -333,6 +419,43 @@ base::Status CudaExecutor::run(Bound& bound) {
                                     static_cast<size_t>(rows * info.width) * 4));
   }
   return stream_.synchronize_blocking();
+}
+
+base::Status CudaExecutor::run_greedy(Bound& bound, bool first) {
+  RAFTER_CHECK(greedy_started_ - greedy_read_ < kGreedyAhead, "{} greedy steps under way", kGreedyAhead);
+  RAFTER_TRY(first ? copy_input(bound) : copy_tables(bound));
+  if (options_.capture) {
+    if (bound.greedy_graph_.empty()) {
+      RAFTER_ASSIGN(bound.greedy_graph_, capture(bound, /*greedy=*/true));
+    }
+    RAFTER_TRY(stream_.launch(bound.greedy_graph_));
+  } else {
+    launch_all(bound, /*greedy=*/true);
+    RAFTER_TRY(stream_.check_launches("launching the step"));
+  }
+  TokenSlot& slot = token_slots_[greedy_started_++ % kGreedyAhead];
+  slot.rows = bound.input_->rows;
+  RAFTER_TRY(stream_.copy_to_host(slot.tokens.data(), tokens_.data(), static_cast<size_t>(slot.rows) * 4));
+  return stream_.record(slot.written);
+}
+
+base::Status CudaExecutor::start_greedy_step(BoundPlan& plan, bool first) {
+  if (fault_) return *fault_;
+  base::Status status = run_greedy(static_cast<Bound&>(plan), first);
+  if (!status.ok()) fault_ = status.error();
+  return status;
+}
+
+base::Result<std::span<const int32_t>> CudaExecutor::greedy_tokens_blocking() {
+  if (fault_) return *fault_;
+  RAFTER_CHECK(greedy_read_ < greedy_started_, "no greedy step is under way");
+  TokenSlot& slot = token_slots_[greedy_read_++ % kGreedyAhead];
+  if (base::Status status = slot.written.wait_blocking(); !status.ok()) {
+    fault_ = status.error();
+    return *fault_;
+  }
+  return std::span<const int32_t>(reinterpret_cast<const int32_t*>(slot.tokens.data()),
+                                  static_cast<size_t>(slot.rows));
 }
 
 base::Status CudaExecutor::run_plan_blocking(BoundPlan& plan, StepProfile* profile) {

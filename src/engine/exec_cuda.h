@@ -36,6 +36,10 @@ class CudaExecutor final : public Executor {
                                                      int64_t max_positions) override;
   base::Status run_plan_blocking(BoundPlan& bound, StepProfile* profile) override;
 
+  bool has_greedy_steps() const override { return true; }
+  base::Status start_greedy_step(BoundPlan& bound, bool first) override;
+  base::Result<std::span<const int32_t>> greedy_tokens_blocking() override;
+
   int64_t weight_bytes() const { return weight_bytes_; }
 
  private:
@@ -50,8 +54,11 @@ class CudaExecutor final : public Executor {
   kernels::KvLayer cache_layer(int32_t layer) const;
   base::Status refuse_unsupported(const plan::Plan& plan) const;
   void bind_op(Bound& bound, plan::Op& op);
-  void launch_all(Bound& bound);
+  void launch_all(Bound& bound, bool greedy);
+  base::Result<device::GpuGraph> capture(Bound& bound, bool greedy);
   base::Status copy_input(const Bound& bound);
+  base::Status copy_tables(const Bound& bound);
+  base::Status run_greedy(Bound& bound, bool first);
   base::Status run(Bound& bound);
 
   cache::KvCache& kv_;
@@ -59,8 +66,17 @@ class CudaExecutor final : public Executor {
   Options options_;
   device::GpuStream stream_;
   std::vector<device::GpuMemory> stores_;  // by kind of layers
-  device::GpuMemory input_memory_, tables_;
+  device::GpuMemory input_memory_, tables_, counters_;
   device::PinnedMemory input_staging_, table_staging_, logits_staging_;
+  // Greedy steps: the tokens on the device, and a ring of what the host has not read yet.
+  struct TokenSlot {
+    device::PinnedMemory tokens;
+    device::GpuEvent written;
+    int32_t rows = 0;
+  };
+  device::GpuMemory tokens_;
+  TokenSlot token_slots_[kGreedyAhead];
+  int64_t greedy_started_ = 0, greedy_read_ = 0;
   std::map<const void*, device::GpuMemory> weights_;
   int64_t weight_bytes_ = 0;
   std::optional<base::Error> fault_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "base/result.h"
 #include "engine/step_profile.h"
@@ -29,8 +30,27 @@ class Executor {
                                                              int64_t max_positions) = 0;
   // Runs every step; returns when the last is done. With a profile: a clock around every op.
   virtual base::Status run_plan_blocking(BoundPlan& bound, StepProfile* profile) = 0;
+  // --- steps that go on by themselves, where has_greedy_steps(): each row's largest logit is its next token,
+  // and never leaves the device before the next step has begun.
+  //
+  // start_greedy_step begins a step and returns: of the input block if `first`, else of the rows of the step
+  // before, one position on; the host's block must name these positions too, its tokens mean nothing. Every
+  // row wants its logits. At most kGreedyAhead steps may be under way. greedy_tokens_blocking gives the
+  // oldest step's tokens, valid until the next call of either.
+  static constexpr int kGreedyAhead = 2;
+  virtual bool has_greedy_steps() const { return false; }
+  virtual base::Status start_greedy_step(BoundPlan& bound, bool first);
+  virtual base::Result<std::span<const int32_t>> greedy_tokens_blocking();
+
   // Bytes of scratch that all bound plans share.
   virtual int64_t shared_scratch_bytes() const { return 0; }
 };
+
+inline base::Status Executor::start_greedy_step(BoundPlan&, bool) {
+  return base::Error{base::ErrorCode::unsupported, "this executor has no greedy steps", "engine", ""};
+}
+inline base::Result<std::span<const int32_t>> Executor::greedy_tokens_blocking() {
+  return base::Error{base::ErrorCode::unsupported, "this executor has no greedy steps", "engine", ""};
+}
 
 }  // namespace rafter::engine

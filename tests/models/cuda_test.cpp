@@ -1,5 +1,6 @@
 // The GPU's executor against the CPU's, on small synthetic checkpoints. Skips, counted, where this build or
 // this machine has no GPU.
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -99,6 +100,46 @@ TEST_P(Cuda, OrderIsAContract) {
   for (int other = 1; other < kCompany; ++other)
     rows.push_back({other, 0, gpu->create_sequence().value(), true, 0});
   EXPECT_EQ(logits_of_step(*gpu, rows), prompt);
+}
+
+// Tokens that stay on the device: those that the logits choose, through every length; and the sequence
+// afterwards.
+TEST_P(Cuda, GreedyStepsAreSteps) {
+  constexpr int kSteps = 40, kAccepted = 25;
+  const auto gpu = open_engine(path_, ExecutorKind::cuda), stepwise = open_engine(path_, ExecutorKind::cuda);
+  ASSERT_TRUE(gpu && stepwise);
+  std::vector<Row> rows;
+  for (int i = 0; i < 3; ++i) {  // of different lengths, one over a block's boundary
+    const int length = 10 + 25 * i;
+    for (Engine* engine : {gpu.get(), stepwise.get()}) {
+      const int32_t sequence = engine->create_sequence().value();
+      std::vector<Row> prompt;
+      for (int p = 0; p < length; ++p) prompt.push_back(row_at(*engine, p, sequence));
+      ASSERT_TRUE(engine->step(prompt).ok());
+    }
+    rows.push_back({i + 1, length, i, true, 0});
+  }
+  std::vector<std::vector<int32_t>> got;
+  ASSERT_TRUE(gpu->decode_greedy(rows, kSteps,
+                                 [&](std::span<const int32_t> tokens) {
+                                   got.emplace_back(tokens.begin(), tokens.end());
+                                   return static_cast<int>(got.size()) < kAccepted;
+                                 })
+                  .ok());
+  ASSERT_EQ(got.size(), size_t{kAccepted});
+  std::vector<Row> next = rows;
+  for (const std::vector<int32_t>& tokens : got) {
+    ASSERT_TRUE(stepwise->step(next).ok());
+    for (int i = 0; i < 3; ++i) {
+      const auto logits = stepwise->logits(i);
+      const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
+      ASSERT_EQ(tokens[static_cast<size_t>(i)], best);
+      next[static_cast<size_t>(i)].token = static_cast<int32_t>(best),
+      ++next[static_cast<size_t>(i)].position;
+    }
+  }
+  for (const Row& row : next) EXPECT_EQ(gpu->length(row.sequence), row.position);
+  EXPECT_EQ(logits_of_step(*gpu, next), logits_of_step(*stepwise, next));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Cuda,

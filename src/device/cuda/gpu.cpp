@@ -37,7 +37,12 @@ base::Result<GpuInfo> use_gpu(int index) {
   RAFTER_TRY(checked(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties"));
   size_t free_bytes = 0, total_bytes = 0;
   RAFTER_TRY(checked(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo"));
-  return GpuInfo{properties.name, index, properties.multiProcessorCount, total_bytes, free_bytes};
+  return GpuInfo{properties.name,
+                 index,
+                 properties.multiProcessorCount,
+                 static_cast<int64_t>(properties.sharedMemPerBlockOptin),
+                 total_bytes,
+                 free_bytes};
 }
 
 base::Result<GpuMemory> GpuMemory::allocate(size_t bytes) {
@@ -76,6 +81,25 @@ GpuGraph& GpuGraph::operator=(GpuGraph&& other) noexcept {
 }
 GpuGraph::~GpuGraph() {
   if (executable_ != nullptr) cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(executable_));
+}
+
+base::Result<GpuEvent> GpuEvent::create() {
+  cudaEvent_t handle = nullptr;
+  RAFTER_TRY(checked(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming), "cudaEventCreate"));
+  GpuEvent event;
+  event.handle_ = handle;
+  return event;
+}
+GpuEvent::GpuEvent(GpuEvent&& other) noexcept { *this = std::move(other); }
+GpuEvent& GpuEvent::operator=(GpuEvent&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+GpuEvent::~GpuEvent() {
+  if (handle_ != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(handle_));
+}
+base::Status GpuEvent::wait_blocking() {
+  return checked(cudaEventSynchronize(static_cast<cudaEvent_t>(handle_)), "waiting for the GPU");
 }
 
 base::Result<GpuStream> GpuStream::create() {
@@ -132,6 +156,11 @@ base::Result<GpuGraph> GpuStream::end_capture() {
 base::Status GpuStream::launch(const GpuGraph& graph) {
   return checked(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph.executable_), stream_of(handle_)),
                  "cudaGraphLaunch");
+}
+
+base::Status GpuStream::record(GpuEvent& event) {
+  return checked(cudaEventRecord(static_cast<cudaEvent_t>(event.handle_), stream_of(handle_)),
+                 "cudaEventRecord");
 }
 
 }  // namespace rafter::device

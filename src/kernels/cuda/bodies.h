@@ -15,12 +15,23 @@ void attention(const AttentionArgs& args, const CudaLaunch& launch);
 void swiglu(const SwigluArgs& args, const CudaLaunch& launch);
 void add(const AddArgs& args, const CudaLaunch& launch);
 void select_rows(const SelectRowsArgs& args, const CudaLaunch& launch);
+bool fuses_rope_attention(const RopeAppendArgs& rope, const AttentionArgs& attention, int64_t capacity,
+                          int64_t max_positions);
+void rope_attention(const RopeAppendArgs& rope, const AttentionArgs& attention, const CudaLaunch& launch);
 bool supports_attention(const AttentionArgs& args);
+size_t attention_scratch(const AttentionArgs& args, int64_t capacity, int64_t max_positions);
 
 void matmul(const MatmulArgs& args, const CudaLaunch& launch);
 bool fuses_matmul(const MatmulArgs& args);
 size_t matmul_scratch(const MatmulArgs& args, int64_t capacity);
-const char* matmul_kernel_name(const MatmulArgs& args);
+const char* matmul_kernel_name(const MatmulArgs& args, int64_t capacity);
+
+void greedy(const GreedyArgs& args, const CudaLaunch& launch);
+size_t greedy_scratch(int64_t capacity);
+
+size_t relaid_bytes(const tensor::MatrixView& matrix);
+void relay(const tensor::MatrixView& from, std::byte* to, const CudaLaunch& launch);
+
 bool supports_format(const tensor::NumberFormat& format);
 
 }  // namespace rafter::kernels::cuda

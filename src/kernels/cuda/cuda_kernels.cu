@@ -22,6 +22,13 @@ const CudaKernels* cuda_kernels() {
     t.fuses_matmul = cuda::fuses_matmul;
     t.matmul_scratch = cuda::matmul_scratch;
     t.matmul_kernel_name = cuda::matmul_kernel_name;
+    t.attention_scratch = cuda::attention_scratch;
+    t.rope_attention = cuda::rope_attention;
+    t.fuses_rope_attention = cuda::fuses_rope_attention;
+    t.greedy = cuda::greedy;
+    t.greedy_scratch = cuda::greedy_scratch;
+    t.relaid_bytes = cuda::relaid_bytes;
+    t.relay = cuda::relay;
     return t;
   }();
   return &table;

@@ -3,8 +3,9 @@
 // serves every step of its bucket. A null entry, or a format that supports_format refuses, is refused when
 // the plan is bound.
 //
-// Numerics: the contracts of kernels/op. Products of bf16 inputs with bf16 and affine weights run on the
-// tensor cores over exact codes, with one order of the sum for every number of rows; all others in fp32.
+// Numerics: the contracts of kernels/op. Products of bf16 inputs with weights in tiles (weight_tiles.cuh) run
+// on the tensor cores over exact codes, with one order of the sum for every number of rows; all others in
+// fp32.
 #pragma once
 
 #include "kernels/op/attention.h"
@@ -17,11 +18,24 @@
 
 namespace rafter::kernels {
 
+inline constexpr int64_t kLaunchCounters = 64 * 1024;
+
 struct CudaLaunch {
   void* stream = nullptr;  // a cudaStream_t
   int64_t capacity = 0;    // rows of the bucket
   int multiprocessors = 0;
-  std::byte* scratch = nullptr;  // of the size that matmul_scratch gives, 256-byte aligned
+  int64_t max_positions = 0;     // what a row may attend to at most
+  std::byte* scratch = nullptr;  // of the size that the op's scratch function gives, 256-byte aligned
+  int32_t* counters = nullptr;   // kLaunchCounters zeros, which every kernel leaves as zeros
+};
+
+// What ends a step whose rows go on by themselves: row i's logits choose the next token of row i, lower
+// tokens first among equals; the input block becomes that of the next step.
+struct GreedyArgs {
+  const StepInput* input = nullptr;  // its arrays are written
+  const float* logits = nullptr;     // [rows, vocabulary]
+  int64_t vocabulary = 0;
+  int32_t* tokens = nullptr;  // [rows]
 };
 
 struct CudaKernels {
@@ -37,12 +51,26 @@ struct CudaKernels {
   void (*add)(const AddArgs&, const CudaLaunch&) = nullptr;
   void (*select_rows)(const SelectRowsArgs&, const CudaLaunch&) = nullptr;
 
+  // rope_append and the attention that follows it as one launch, where fuses_rope_attention says so.
+  void (*rope_attention)(const RopeAppendArgs&, const AttentionArgs&, const CudaLaunch&) = nullptr;
+  bool (*fuses_rope_attention)(const RopeAppendArgs&, const AttentionArgs&, int64_t capacity,
+                               int64_t max_positions) = nullptr;
+
+  void (*greedy)(const GreedyArgs&, const CudaLaunch&) = nullptr;
+  size_t (*greedy_scratch)(int64_t capacity) = nullptr;
+
   bool (*supports_format)(const tensor::NumberFormat&) = nullptr;
   bool (*supports_attention)(const AttentionArgs&) = nullptr;
   bool (*fuses_matmul)(const MatmulArgs&) = nullptr;
   size_t (*matmul_scratch)(const MatmulArgs&, int64_t capacity) = nullptr;
-  // "mma_q4", "mma_bf16", "generic"
-  const char* (*matmul_kernel_name)(const MatmulArgs&) = nullptr;
+  size_t (*attention_scratch)(const AttentionArgs&, int64_t capacity, int64_t max_positions) = nullptr;
+  // "tensor_one_row", "tensor_rows", "tensor_prompt", "any"
+  const char* (*matmul_kernel_name)(const MatmulArgs&, int64_t capacity) = nullptr;
+
+  // Matrices that the kernels want in a layout of their own: its bytes (0: as the file has it), and the
+  // kernel that makes it of an uploaded one. `to` takes the place of data, scales and biases.
+  size_t (*relaid_bytes)(const tensor::MatrixView&) = nullptr;
+  void (*relay)(const tensor::MatrixView& from, std::byte* to, const CudaLaunch&) = nullptr;
 };
 
 // Null in a build without CUDA.

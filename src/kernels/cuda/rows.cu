@@ -1,8 +1,9 @@
 // Row-wise kernels: one block per row, or one thread per element of a fixed grid that strides over the live
 // rows.
 #include "kernels/cuda/bodies.h"
+#include "kernels/cuda/cache_offset.cuh"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/weight_element.cuh"
+#include "kernels/cuda/rope_element.cuh"
 
 namespace rafter::kernels::cuda {
 namespace {
@@ -15,16 +16,9 @@ unsigned blocks_for(int64_t elements) {
 
 __device__ int64_t thread_index() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 
-__global__ void embed_kernel(EmbedArgs a) {
-  wait_for_inputs();
-  const int64_t b = blockIdx.x, width = a.table.columns;
-  if (b >= a.input->rows) return;
-  for (int64_t i = threadIdx.x; i < width; i += blockDim.x)
-    a.out[b * width + i] = a.scale * weight_element(a.table, a.input->tokens[b], i);
-}
-
 // One warp per group; lane l sums elements l, l + 32, …
 __global__ void rms_norm_kernel(RmsNormArgs a) {
+  start_next();
   wait_for_inputs();
   const int64_t group = thread_index() / 32;
   if (group >= int64_t{*a.rows} * a.groups) return;
@@ -38,6 +32,7 @@ __global__ void rms_norm_kernel(RmsNormArgs a) {
 }
 
 __global__ void rope_angles_kernel(RopeAnglesArgs a) {
+  start_next();
   wait_for_inputs();
   const int64_t pairs = a.rotated_dims / 2, i = thread_index();
   if (i >= a.input->rows * pairs) return;
@@ -47,22 +42,9 @@ __global__ void rope_angles_kernel(RopeAnglesArgs a) {
   a.out[b * a.rotated_dims + pairs + pair] = sinf(angle);
 }
 
-// Element d of a rotated head.
-__device__ float rotated(const RopeArgs& a, const float* head, const float* angles, int d) {
-  const int pairs = a.rotated_dims / 2;
-  if (d >= a.rotated_dims) return head[d];
-  const bool half = a.layout == RopeLayout::half;
-  const int pair = half ? d % pairs : d / 2;
-  const bool second = half ? d >= pairs : d & 1;
-  const float first_value = a.magnitude * head[half ? pair : 2 * pair];
-  const float second_value = a.magnitude * head[half ? pair + pairs : 2 * pair + 1];
-  const float cosine = angles[pair], sine = angles[pairs + pair];
-  return second ? __fadd_rn(__fmul_rn(first_value, sine), __fmul_rn(second_value, cosine))
-                : __fsub_rn(__fmul_rn(first_value, cosine), __fmul_rn(second_value, sine));
-}
-
 // One block per (row, head): all of a head is read before any of it is written, for out may be x.
 __global__ void rope_kernel(RopeArgs a) {
+  start_next();
   wait_for_inputs();
   const int64_t b = blockIdx.x, head = b * a.heads + blockIdx.y;
   if (b >= *a.rows) return;
@@ -73,26 +55,8 @@ __global__ void rope_kernel(RopeArgs a) {
   if (d < a.head_dim) a.out[head * a.head_dim + d] = value;
 }
 
-__device__ void store_cached(const KvLayer& cache, std::byte* to, int d, float value) {
-  if (cache.type == tensor::DType::f32) {
-    reinterpret_cast<float*>(to)[d] = value;
-    return;
-  }
-  const uint32_t bits = __float_as_uint(value);
-  reinterpret_cast<uint16_t*>(to)[d] = static_cast<uint16_t>(
-      (bits & 0x7FFFFFFF) > 0x7F800000 ? bits >> 16 | 0x40 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
-__device__ int64_t cache_offset(const StepInput& input, const KvLayer& cache, int64_t b, int64_t head,
-                                int64_t position) {
-  const int32_t* table = input.block_tables + cache.kind * input.block_table_kind_stride +
-                         input.sequences[b] * input.block_table_stride;
-  const int64_t element = cache.type == tensor::DType::f32 ? 4 : 2;
-  return table[position / kBlockPositions] * cache.block_stride +
-         (head * kBlockPositions + position % kBlockPositions) * cache.head_dim * element;
-}
-
 __global__ void kv_append_kernel(KvAppendArgs a) {
+  start_next();
   wait_for_inputs();
   const int64_t b = blockIdx.x, head = blockIdx.y, d = threadIdx.x;
   if (b >= a.input->rows || d >= a.cache.head_dim) return;
@@ -102,151 +66,70 @@ __global__ void kv_append_kernel(KvAppendArgs a) {
   store_cached(a.cache, a.cache.values + offset, static_cast<int>(d), a.v[at]);
 }
 
-// Heads 0 … H − 1 are queries, the KV after them keys with their values.
-__global__ void rope_append_kernel(RopeAppendArgs a) {
+// A warp per head: 0 … H − 1 are queries, the KV after them keys with their values. All of a head is read
+// before any of it is written, for out may be x.
+constexpr int kMostPerLane = 8;  // elements of a head
+__global__ void rope_append_kernel(const __grid_constant__ RopeAppendArgs a) {
+  start_next();
   wait_for_inputs();
   const int64_t b = blockIdx.x;
   if (b >= a.input->rows) return;
-  const int d = threadIdx.x, head_dim = a.q.head_dim;
+  const int lane = threadIdx.x % 32, head_dim = a.q.head_dim;
+  const int index = static_cast<int>(blockIdx.y) * (kThreads / 32) + static_cast<int>(threadIdx.x) / 32;
+  if (index >= a.q.heads + a.k.heads) return;
   const float* angles = a.q.angles + b * a.q.rotated_dims;
-  if (static_cast<int>(blockIdx.y) < a.q.heads) {
-    const int64_t head = (b * a.q.heads + blockIdx.y) * head_dim;
-    const float value = d < head_dim ? rotated(a.q, a.q.x + head, angles, d) : 0;
-    __syncthreads();
-    if (d < head_dim) a.q.out[head + d] = value;
-    return;
+  const bool is_query = index < a.q.heads;
+  const int64_t kv_head = index - a.q.heads;
+  const int64_t head = (is_query ? b * a.q.heads + index : b * a.k.heads + kv_head) * head_dim;
+  float values[kMostPerLane];
+#pragma unroll
+  for (int i = 0; i < kMostPerLane; ++i) {
+    const int d = lane + 32 * i;
+    values[i] = 0;
+    if (d < head_dim) values[i] = rotated(is_query ? a.q : a.k, (is_query ? a.q.x : a.k.x) + head, angles, d);
   }
-  if (d >= head_dim) return;
-  const int64_t kv_head = blockIdx.y - a.q.heads, head = (b * a.k.heads + kv_head) * head_dim;
-  const int64_t offset = cache_offset(*a.input, a.cache, b, kv_head, a.input->positions[b]);
-  store_cached(a.cache, a.cache.keys + offset, d, rotated(a.k, a.k.x + head, angles, d));
-  store_cached(a.cache, a.cache.values + offset, d, a.v[head + d]);
+  __syncwarp();
+  const int64_t offset = is_query ? 0 : cache_offset(*a.input, a.cache, b, kv_head, a.input->positions[b]);
+#pragma unroll
+  for (int i = 0; i < kMostPerLane; ++i) {
+    const int d = lane + 32 * i;
+    if (d >= head_dim) continue;
+    if (is_query) {
+      a.q.out[head + d] = values[i];
+      continue;
+    }
+    store_cached(a.cache, a.cache.keys + offset, d, values[i]);
+    store_cached(a.cache, a.cache.values + offset, d, a.v[head + d]);
+  }
 }
 
 __global__ void swiglu_kernel(SwigluArgs a) {
+  start_next();
   wait_for_inputs();
   const int64_t i = thread_index();
   if (i < *a.rows * a.width) a.out[i] = a.gate[i] / (1.0f + expf(-a.gate[i])) * a.up[i];
 }
 
 __global__ void add_kernel(AddArgs a) {
+  start_next();
   wait_for_inputs();
   const int64_t i = thread_index();
   if (i < *a.rows * a.width) a.out[i] = a.a[i] + a.b[i];
 }
 
 __global__ void select_rows_kernel(SelectRowsArgs a) {
+  start_next();
   wait_for_inputs();
   const int64_t i = blockIdx.x;
   if (i >= a.input->wanted_rows) return;
-  for (int64_t d = threadIdx.x; d < a.width; d += blockDim.x)
-    a.out[i * a.width + d] = a.x[a.input->wanted[i] * a.width + d];
-}
-
-// One block per (row, head) walks the splits in ascending order: the contract's merge without a second
-// kernel. Inside a split one thread has one position's score; sums run in a fixed tree or in ascending
-// positions.
-constexpr int kMaxHeadDim = 256;
-
-__device__ float cached_value(const KvLayer& cache, const std::byte* at, int64_t d) {
-  return cache.type == tensor::DType::f32
-             ? reinterpret_cast<const float*>(at)[d]
-             : __uint_as_float(uint32_t{reinterpret_cast<const uint16_t*>(at)[d]} << 16);
-}
-
-__device__ float block_reduce(float value, bool maximum, float* parts) {
-  for (int offset = 16; offset > 0; offset /= 2) {
-    const float other = __shfl_xor_sync(~0u, value, offset);
-    value = maximum ? fmaxf(value, other) : value + other;
-  }
-  __syncthreads();
-  if ((threadIdx.x & 31) == 0) parts[threadIdx.x / 32] = value;
-  __syncthreads();
-  value = parts[0];
-  for (int w = 1; w < kThreads / 32; ++w) value = maximum ? fmaxf(value, parts[w]) : value + parts[w];
-  return value;
-}
-
-__global__ void __launch_bounds__(kThreads) attention_kernel(AttentionArgs a) {
-  wait_for_inputs();
-  static_assert(kSplitPositions == kThreads);
-  __shared__ float query[kMaxHeadDim], weights[kThreads], parts[kThreads / 32], sums[kThreads];
-  __shared__ int64_t offsets[kThreads];
-  const StepInput& input = *a.input;
-  const int64_t b = blockIdx.x, head = blockIdx.y;
-  if (b >= input.rows) return;
-  const int head_dim = a.cache.head_dim, thread = threadIdx.x;
-  const int64_t kv_head = head / (a.heads / a.cache.kv_heads), row = (b * a.heads + head) * head_dim;
-  int64_t from = input.visible_from[b];
-  const int64_t to = input.visible_to[b];
-  if (a.window > 0 && input.positions[b] - a.window + 1 > from) from = input.positions[b] - a.window + 1;
-  for (int d = thread; d < head_dim; d += kThreads) query[d] = a.q[row + d];
-  __syncthreads();
-
-  const int lanes = kThreads / head_dim;  // threads that share one output, each with its own positions
-  const int own = thread % head_dim, part = thread / head_dim;
-  float largest = -INFINITY, total = 0, sum = 0;
-  for (int64_t split = from / kThreads; split * kThreads < to; ++split) {
-    const int64_t position = split * kThreads + thread;
-    const bool visible = position >= from && position < to;
-    float score = -INFINITY;
-    if (visible) {
-      offsets[thread] = cache_offset(input, a.cache, b, kv_head, position);
-      const std::byte* key = a.cache.keys + offsets[thread];
-      float dot = 0;
-      if (a.cache.type == tensor::DType::bf16 && head_dim % 8 == 0) {
-#pragma unroll 8
-        for (int d = 0; d < head_dim; d += 8) {
-          const uint4 eight = *reinterpret_cast<const uint4*>(key + 2 * d);
-          const uint32_t words[4] = {eight.x, eight.y, eight.z, eight.w};
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            dot = __fmaf_rn(query[d + 2 * i], __uint_as_float(words[i] << 16), dot);
-            dot = __fmaf_rn(query[d + 2 * i + 1], __uint_as_float(words[i] & 0xFFFF0000), dot);
-          }
-        }
-      } else {
-        for (int d = 0; d < head_dim; ++d) dot = __fmaf_rn(query[d], cached_value(a.cache, key, d), dot);
-      }
-      score = a.scale * dot;
-    }
-    const float split_largest = block_reduce(score, true, parts);
-    weights[thread] = visible ? expf(score - split_largest) : 0;
-    const float split_total = block_reduce(weights[thread], false, parts);
-    float split_sum = 0;
-    const int64_t first = split * kThreads;
-    const int begin = from > first ? static_cast<int>(from - first) : 0;
-    const int end = to - first < kThreads ? static_cast<int>(to - first) : kThreads;
-    if (part < lanes) {
-#pragma unroll 8
-      for (int p = begin / lanes * lanes + part; p < end; p += lanes) {
-        if (p >= begin)
-          split_sum =
-              __fmaf_rn(weights[p], cached_value(a.cache, a.cache.values + offsets[p], own), split_sum);
-      }
-    }
-    sums[thread] = split_sum;
-    __syncthreads();
-    if (part == 0) {
-      for (int other = 1; other < lanes; ++other) split_sum += sums[own + other * head_dim];
-    }
-    const float merged = fmaxf(largest, split_largest);
-    const float old_factor = expf(largest - merged), new_factor = expf(split_largest - merged);
-    total = __fmaf_rn(total, old_factor, split_total * new_factor);
-    sum = __fmaf_rn(sum, old_factor, split_sum * new_factor);
-    largest = merged;
-    __syncthreads();
-  }
-  if (part == 0) a.out[row + own] = from < to ? sum / total : 0;
+  const int64_t d = int64_t{blockIdx.y} * kThreads + threadIdx.x;
+  if (d < a.width) a.out[i * a.width + d] = a.x[a.input->wanted[i] * a.width + d];
 }
 
 unsigned threads_of(int head_dim) { return static_cast<unsigned>((head_dim + 31) / 32 * 32); }
 
 }  // namespace
 
-void embed(const EmbedArgs& a, const CudaLaunch& l) {
-  launch(embed_kernel, static_cast<unsigned>(l.capacity), kThreads, 0, l.stream, a);
-}
 void rms_norm(const RmsNormArgs& a, const CudaLaunch& l) {
   launch(rms_norm_kernel, blocks_for(l.capacity * a.groups * 32), kThreads, 0, l.stream, a);
 }
@@ -262,12 +145,10 @@ void kv_append(const KvAppendArgs& a, const CudaLaunch& l) {
   launch(kv_append_kernel, grid, threads_of(a.cache.head_dim), 0, l.stream, a);
 }
 void rope_append(const RopeAppendArgs& a, const CudaLaunch& l) {
-  const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>(a.q.heads + a.k.heads));
-  launch(rope_append_kernel, grid, threads_of(a.q.head_dim), 0, l.stream, a);
-}
-void attention(const AttentionArgs& a, const CudaLaunch& l) {
-  const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>(a.heads));
-  launch(attention_kernel, grid, kThreads, 0, l.stream, a);
+  const int heads = a.q.heads + a.k.heads, per_block = kThreads / 32;
+  const dim3 grid(static_cast<unsigned>(l.capacity),
+                  static_cast<unsigned>((heads + per_block - 1) / per_block));
+  launch(rope_append_kernel, grid, kThreads, 0, l.stream, a);
 }
 void swiglu(const SwigluArgs& a, const CudaLaunch& l) {
   launch(swiglu_kernel, blocks_for(l.capacity * a.width), kThreads, 0, l.stream, a);
@@ -276,10 +157,8 @@ void add(const AddArgs& a, const CudaLaunch& l) {
   launch(add_kernel, blocks_for(l.capacity * a.width), kThreads, 0, l.stream, a);
 }
 void select_rows(const SelectRowsArgs& a, const CudaLaunch& l) {
-  launch(select_rows_kernel, static_cast<unsigned>(l.capacity), kThreads, 0, l.stream, a);
+  const dim3 grid(static_cast<unsigned>(l.capacity),
+                  static_cast<unsigned>((a.width + kThreads - 1) / kThreads));
+  launch(select_rows_kernel, grid, kThreads, 0, l.stream, a);
 }
-bool supports_attention(const AttentionArgs& a) {
-  return a.cache.head_dim <= kMaxHeadDim && !a.cache.has_codes();
-}
-
 }  // namespace rafter::kernels::cuda
