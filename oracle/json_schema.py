@@ -26,7 +26,7 @@ CHECKER = FormatChecker()
 TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
-@CHECKER.checks("date-time")
+@CHECKER.checks("date-time", raises=ValueError)
 def is_date_time(value):
     if not isinstance(value, str):
         return True

@@ -34,7 +34,7 @@ struct ServeFlags {
   std::optional<bool> thinking;
   std::string tool_format = "auto", reasoning_format = "auto";
   serve::SamplingFields sampling;
-  std::optional<int64_t> max_tokens;
+  std::optional<int64_t> max_tokens, reasoning_budget;
 };
 
 base::Result<std::string> read_text(const std::string& path, const char* flag) {
@@ -132,6 +132,7 @@ base::Result<serve::FrontServerOptions> server_options(const ServeFlags& flags, 
   front.trained_context = model.facts.context;
   front.sampling = flags.sampling;
   front.max_tokens = flags.max_tokens;
+  front.reasoning_budget = flags.reasoning_budget;
   front.tool_format = flags.tool_format;
   front.reasoning_format = flags.reasoning_format;
   front.prompt.thinking = flags.thinking;
@@ -266,6 +267,9 @@ Action define(CLI::App& app) {
   app.add_option("--chat-template-args", flags->template_arguments, "variables for it, as a JSON object");
   app.add_option("--thinking", flags->thinking,
                  "true or false: of requests that do not say (default: the template's)");
+  app.add_option("--reasoning-budget", flags->reasoning_budget,
+                 "most tokens of reasoning of requests that do not say (default: no limit)")
+      ->check(CLI::Range(int64_t{0}, int64_t{10'000'000}));
   app.add_option("--tool-format", flags->tool_format,
                  "how the model writes calls (default: by its template)");
   app.add_option("--reasoning-format", flags->reasoning_format,

@@ -2,14 +2,13 @@
 // a socket that it inherits.
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <list>
 
 #include <sys/stat.h>
 
 #include "cli/find_model.h"
 #include "cli/verb.h"
 #include "cli/worker_flags.h"
-#include "decode/json_constraint.h"
+#include "decode/answer_constraint.h"
 #include "device/gpu.h"
 #include "engine/memory_budget.h"
 #include "engine/progress.h"
@@ -53,40 +52,6 @@ bool is_embedding_model(const std::string& path) {
   std::error_code error;
   return std::filesystem::exists(std::filesystem::path(path) / "modules.json", error);
 }
-
-// Constraints of JSON schemas. Compiling one takes longer than a token may: clients send the same few again
-// and again, so the last ones are kept.
-class Schemas {
- public:
-  explicit Schemas(const decode::ModelText& text)
-      : tokenizer_(text.tokenizer()), end_tokens_(text.end_tokens()) {}
-
-  base::Result<std::shared_ptr<decode::TokenConstraint>> constraint(const std::string& schema) {
-    constexpr size_t kKept = 32;
-    auto found = std::find_if(recent_.begin(), recent_.end(),
-                              [&](const auto& known) { return known.first == schema; });
-    if (found == recent_.end()) {
-      if (!index_) {
-        RAFTER_ASSIGN(index_, text::TokenIndex::from(tokenizer_, end_tokens_));
-      }
-      const bool is_any = schema == "{}";  // as the seam has it: any object
-      RAFTER_ASSIGN(auto compiled,
-                    text::compile_json_schema(is_any ? text::kAnyJsonObject : schema, *index_));
-      recent_.emplace_front(schema, std::move(compiled));
-      if (recent_.size() > kKept) recent_.pop_back();
-    } else {
-      recent_.splice(recent_.begin(), recent_, found);
-    }
-    return std::shared_ptr<decode::TokenConstraint>(
-        std::make_shared<decode::JsonConstraint>(recent_.front().second));
-  }
-
- private:
-  text::Tokenizer tokenizer_;
-  std::vector<int32_t> end_tokens_;
-  std::optional<text::TokenIndex> index_;  // built for the first schema
-  std::list<std::pair<std::string, std::shared_ptr<const text::CompiledSchema>>> recent_;
-};
 
 base::Result<EngineFlags> engine_flags(const WorkerFlags& flags, const format::Checkpoint& checkpoint,
                                        bool embeds) {
@@ -145,9 +110,8 @@ base::Result<serve::WorkerModel> open_model(const WorkerFlags& flags) {
     return model;
   }
   RAFTER_ASSIGN(const decode::ModelText text, decode::ModelText::from_checkpoint(*checkpoint));
-  model.constraint = [schemas = std::make_shared<Schemas>(text)](const std::string& schema) {
-    return schemas->constraint(schema);
-  };
+  const auto compiler = std::make_shared<decode::AnswerCompiler>(text.tokenizer(), text.end_tokens());
+  model.constraint = [compiler](const decode::AnswerForm& form) { return compiler->constraint(form); };
   owned->adapter = std::make_unique<decode::EngineAdapter>(engine);
   std::shared_ptr<sched::SavedPrefixes> saved;
   if (!flags.prompt_cache_dir.empty()) {

@@ -50,10 +50,7 @@ std::vector<Event> AnswerCollector::push(const decode::TokenEvent& event) {
     append_content(events, event.text);
     return filter(std::move(events));
   }
-  if (!opened_ && !plan_.opening.empty()) events = parser_->push(plan_.opening);
-  opened_ = true;
-  for (Event& more : parser_->push(event.text)) events.push_back(std::move(more));
-  return filter(std::move(events));
+  return filter(parser_->push(event.text));
 }
 
 std::vector<Event> AnswerCollector::finish() {

@@ -19,7 +19,6 @@ namespace rafter::serve {
 struct AnswerPlan {
   std::optional<text::OutputFormat> format;  // absent: text is content as it is
   text::OutputParserOptions parser;
-  std::string opening;            // of the answer, already behind the prompt: the parser sees it first
   std::vector<std::string> stop;  // looked for here; none if the model's side does
   bool parallel_calls = true;
 };
@@ -56,7 +55,7 @@ class AnswerCollector {
   std::vector<int32_t> ids_;
   size_t records_taken_ = 0;
   int64_t reasoning_tokens_ = 0;
-  bool complete_ = false, opened_ = false, is_calling_ = false;
+  bool complete_ = false, is_calling_ = false;
 };
 
 }  // namespace rafter::serve

@@ -24,6 +24,7 @@ Front::Front(EventLoop& loop, ModelService& service, decode::ModelText text, tex
       format_(format),
       options_(std::move(options)),
       prompts_(text_, format_, options_.prompt),
+      shows_reasoning_(text_.template_source().find("reasoning") != std::string_view::npos),
       started_at_(unix_seconds()) {}
 
 uint64_t Front::add_answer(std::function<void()> stop) {

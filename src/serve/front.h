@@ -15,6 +15,7 @@
 #include "serve/prompt_builder.h"
 #include "serve/proto/api_error.h"
 #include "serve/proto/openai_models.h"
+#include "serve/proto/reasoning_store.h"
 #include "serve/proto/reply.h"
 #include "serve/proto/response_store.h"
 
@@ -28,8 +29,9 @@ struct FrontOptions {
   std::string quantization;               // "mlx 4 bit"; may be empty
   int64_t trained_context = 0;
   PromptOptions prompt;
-  SamplingFields sampling;            // the server's own defaults, over the model's
-  std::optional<int64_t> max_tokens;  // of requests that do not say
+  SamplingFields sampling;                  // the server's own defaults, over the model's
+  std::optional<int64_t> max_tokens;        // of requests that do not say
+  std::optional<int64_t> reasoning_budget;  // tokens; of requests that do not say
   std::string tool_format = "auto", reasoning_format = "auto";
   // Whether a context fits and how fast it would be, as JSON text (0: the served context). Called on helper
   // threads; empty: not offered.
@@ -58,6 +60,9 @@ class Front {
 
   FrontCounts& counts() { return counts_; }
   ResponseStore& responses() { return responses_; }
+  ReasoningStore& reasoning() const { return reasoning_; }  // safe on any thread
+  // Whether the template writes the reasoning of earlier answers.
+  bool shows_reasoning() const { return shows_reasoning_; }
   int64_t started_at() const { return started_at_; }  // seconds since 1970
 
   // Answers under way, each with what ends it early with an error to its client. On the loop.
@@ -82,6 +87,8 @@ class Front {
   PromptBuilder prompts_;
   FrontCounts counts_;
   ResponseStore responses_;
+  mutable ReasoningStore reasoning_;  // has a lock of its own
+  bool shows_reasoning_;
   int64_t started_at_;
   std::map<uint64_t, std::function<void()>> answers_;
   uint64_t next_answer_ = 1;

@@ -10,7 +10,8 @@ void messages(Front& front, RoutedRequest request, Exchange exchange) {
     RAFTER_ASSIGN(Ask ask, parse_messages(body, /*counts_only=*/false));
     return Asked{std::move(ask), messages_reply()};
   };
-  start_generation(front, std::move(request.http.body), std::move(exchange), {read, anthropic_error});
+  AskReader reader{read, anthropic_error, request.client()};
+  start_generation(front, std::move(request.http.body), std::move(exchange), std::move(reader));
 }
 
 // Answers while the model is busy, or not there.
@@ -18,9 +19,10 @@ void count_message_tokens(Front& front, RoutedRequest request, Exchange exchange
   const size_t bytes = request.http.body.size();
   answer_aside(
       front, std::move(exchange), bytes,
-      [&front, text = std::move(request.http.body)]() -> base::Result<Json> {
+      [&front, client = request.client(), text = std::move(request.http.body)]() -> base::Result<Json> {
         RAFTER_ASSIGN(const Json body, parse_body(text));
-        RAFTER_ASSIGN(const Ask ask, parse_messages(body, /*counts_only=*/true));
+        RAFTER_ASSIGN(Ask ask, parse_messages(body, /*counts_only=*/true));
+        ask.client = client;
         RAFTER_ASSIGN(const BuiltPrompt prompt, build_prompt(front, ask));
         return Json{{"input_tokens", prompt.tokens.size()}};
       },

@@ -23,7 +23,8 @@ void ask_model(Front& front, RoutedRequest request, Exchange exchange,
     if (is_ollama_load(asked.ask)) asked.at_once = HttpResponse{200, to_text(ollama_loaded(model))};
     return asked;
   };
-  start_generation(front, std::move(request.http.body), std::move(exchange), {read, error_body});
+  AskReader reader{read, error_body, request.client()};
+  start_generation(front, std::move(request.http.body), std::move(exchange), std::move(reader));
 }
 
 }  // namespace

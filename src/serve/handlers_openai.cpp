@@ -139,7 +139,8 @@ void chat_completions(Front& front, RoutedRequest request, Exchange exchange) {
     RAFTER_ASSIGN(ChatAsk chat, parse_chat(body));
     return Asked{std::move(chat.ask), chat_reply(chat.options)};
   };
-  start_generation(front, std::move(request.http.body), std::move(exchange), {read, openai_error});
+  AskReader reader{read, openai_error, request.client()};
+  start_generation(front, std::move(request.http.body), std::move(exchange), std::move(reader));
 }
 
 void completions(Front& front, RoutedRequest request, Exchange exchange) {
@@ -147,12 +148,14 @@ void completions(Front& front, RoutedRequest request, Exchange exchange) {
     RAFTER_ASSIGN(CompletionAsk completion, parse_completion(body));
     return Asked{std::move(completion.ask), completion_reply(completion.options)};
   };
-  start_generation(front, std::move(request.http.body), std::move(exchange), {read, openai_error});
+  AskReader reader{read, openai_error, request.client()};
+  start_generation(front, std::move(request.http.body), std::move(exchange), std::move(reader));
 }
 
 void responses(Front& front, RoutedRequest request, Exchange exchange) {
   const auto read = [&store = front.responses()](const Json& body) { return read_responses(store, body); };
-  start_generation(front, std::move(request.http.body), std::move(exchange), {read, openai_error});
+  AskReader reader{read, openai_error, request.client()};
+  start_generation(front, std::move(request.http.body), std::move(exchange), std::move(reader));
 }
 
 void get_response(Front& front, RoutedRequest request, Exchange exchange) {
@@ -186,13 +189,15 @@ void embeddings(Front& front, RoutedRequest request, Exchange exchange) {
 // Answers while the model is busy, or not there.
 void count_chat_tokens(Front& front, RoutedRequest request, Exchange exchange) {
   const size_t bytes = request.http.body.size();
-  answer_aside(front, std::move(exchange), bytes,
-               [&front, text = std::move(request.http.body)]() -> base::Result<Json> {
-                 RAFTER_ASSIGN(const Json body, parse_body(text));
-                 RAFTER_ASSIGN(const Ask ask, read_conversation(body));
-                 RAFTER_ASSIGN(const BuiltPrompt prompt, build_prompt(front, ask));
-                 return Json{{"object", "response.input_tokens"}, {"input_tokens", prompt.tokens.size()}};
-               });
+  answer_aside(
+      front, std::move(exchange), bytes,
+      [&front, client = request.client(), text = std::move(request.http.body)]() -> base::Result<Json> {
+        RAFTER_ASSIGN(const Json body, parse_body(text));
+        RAFTER_ASSIGN(Ask ask, read_conversation(body));
+        ask.client = client;
+        RAFTER_ASSIGN(const BuiltPrompt prompt, build_prompt(front, ask));
+        return Json{{"object", "response.input_tokens"}, {"input_tokens", prompt.tokens.size()}};
+      });
 }
 
 void models(Front& front, RoutedRequest, Exchange exchange) {

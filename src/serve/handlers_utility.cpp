@@ -35,7 +35,7 @@ base::Result<TokenizeAsk> parse_tokenize(const std::string& text) {
   if (fields.find("messages") != nullptr) {
     Conversation conversation;
     RAFTER_ASSIGN(conversation.messages, normalise_messages(fields.find("messages")));
-    RAFTER_TRY(read_tools(fields, conversation.tools));
+    RAFTER_TRY(read_tools(fields, conversation));
     RAFTER_TRY(read_template_options(fields, conversation));
     ask.conversation = std::move(conversation);
     return ask;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "decode/answer_form.h"
 #include "decode/request.h"
 
 namespace rafter::serve {
@@ -29,7 +30,7 @@ struct CompletionRequest {
   std::vector<std::string> stop;
   bool ignore_end = false;
   std::vector<std::string> kept_markers;   // special tokens that come out as text (text/output_parser.h)
-  std::optional<std::string> json_schema;  // the answer is one JSON value that obeys it; "{}": any object
+  std::optional<decode::AnswerForm> form;  // what the answer is held to; absent: nothing
   std::string cache_space;                 // prefixes are shared within one space only (an adapter stack)
 };
 

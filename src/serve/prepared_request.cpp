@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "serve/answer_request.h"
+
 namespace rafter::serve {
 namespace {
 
@@ -27,11 +29,10 @@ base::Result<AnswerPlan> plan_of(const Front& front, const Ask& ask, const Built
   const auto* conversation = std::get_if<Conversation>(&ask.prompt);
   if (conversation == nullptr) return plan;
   plan.format = front.format();
-  plan.opening = prompt.opening;
   plan.parser.start = prompt.start;
-  RAFTER_ASSIGN(plan.parser.tools, text::ToolSchemas::from_json(to_text(conversation->tools)));
-  plan.parser.parse_calls = !plan.parser.tools.empty() &&
-                            conversation->tool_choice.kind != ToolChoice::Kind::none && !ask.json_schema;
+  RAFTER_ASSIGN(plan.parser.tools, text::ToolSchemas::from_json(to_text(conversation->functions)));
+  plan.parser.parse_calls =
+      !plan.parser.tools.empty() && conversation->tool_choice.kind != ToolChoice::Kind::none;
   plan.parser.delivery = ask.stream ? text::CallDelivery::as_they_come : text::CallDelivery::whole;
   plan.parser.id_seed = std::stoull(random_hex(16), nullptr, 16);
   return plan;
@@ -44,7 +45,7 @@ base::Status complete(const Front& front, const Ask& ask, BuiltPrompt prompt, Pr
       sampling_params(ask.sampling, front.options().sampling, front.text(), prompt.thinking_off);
   request.max_tokens = ask.max_tokens ? ask.max_tokens : front.options().max_tokens;
   request.ignore_end = ask.ignore_end;
-  request.json_schema = ask.json_schema;
+  RAFTER_ASSIGN(request.form, answer_form(front, ask, prompt));
   RAFTER_ASSIGN(AnswerPlan plan, plan_of(front, ask, prompt));
   request.boundaries = std::move(prompt.boundaries);
   request.prompt = std::move(prompt.tokens);
@@ -57,6 +58,17 @@ base::Status complete(const Front& front, const Ask& ask, BuiltPrompt prompt, Pr
   out.collector.emplace(std::move(collector));
   out.stream = ask.stream;
   return {};
+}
+
+// What is done with the answer, and what it thought kept for clients that drop it.
+std::function<void(const Answer&)> with_reasoning_kept(const Front& front, Asked& asked) {
+  const auto* conversation = std::get_if<Conversation>(&asked.ask.prompt);
+  if (conversation == nullptr || !front.shows_reasoning()) return std::move(asked.on_answer);
+  return [&front, place = ReasoningStore::place_of(asked.ask.client, conversation->messages),
+          then = std::move(asked.on_answer)](const Answer& answer) {
+    front.reasoning().put(place, answer);
+    if (then) then(answer);
+  };
 }
 
 }  // namespace
@@ -90,9 +102,11 @@ decode::SamplingParams sampling_params(const SamplingFields& request, const Samp
   return params;
 }
 
-base::Result<BuiltPrompt> build_prompt(const Front& front, const Ask& ask) {
-  if (const auto* conversation = std::get_if<Conversation>(&ask.prompt))
+base::Result<BuiltPrompt> build_prompt(const Front& front, Ask& ask) {
+  if (auto* conversation = std::get_if<Conversation>(&ask.prompt)) {
+    if (front.shows_reasoning()) front.reasoning().restore(ask.client, conversation->messages);
     return front.prompts().build(*conversation);
+  }
   return front.prompts().build(std::get<RawPrompt>(ask.prompt));
 }
 
@@ -105,6 +119,7 @@ base::Result<PreparedRequest> prepare_request(const Front& front, const AskReade
     RAFTER_ASSIGN(const Json json, parse_body(body));
     std::string().swap(body);
     RAFTER_ASSIGN(asked, reader.read(json));
+    asked.ask.client = reader.client;
   }
   prepared.at_once = std::move(asked.at_once);
   if (prepared.at_once) return prepared;
@@ -114,7 +129,7 @@ base::Result<PreparedRequest> prepare_request(const Front& front, const AskReade
   RAFTER_TRY(check_length(static_cast<int64_t>(prompt.tokens.size()), context));
   RAFTER_TRY(complete(front, asked.ask, std::move(prompt), prepared));
   prepared.reply = std::move(asked.reply);
-  prepared.on_answer = std::move(asked.on_answer);
+  prepared.on_answer = with_reasoning_kept(front, asked);
   return prepared;
 }
 

@@ -26,6 +26,7 @@ struct Asked {
 struct AskReader {
   std::function<base::Result<Asked>(const Json& body)> read;  // on a helper thread
   Json (*error_body)(const ApiError& error);                  // of what is refused before there is a Reply
+  std::string client = {};                                    // Ask::client
 };
 
 struct PreparedRequest {
@@ -44,8 +45,8 @@ struct PreparedRequest {
 base::Result<PreparedRequest> prepare_request(const Front& front, const AskReader& reader, std::string body,
                                               int64_t context, const std::function<bool()>& is_gone);
 
-// The prompt alone. Safe on any thread.
-base::Result<BuiltPrompt> build_prompt(const Front& front, const Ask& ask);
+// The prompt alone, with the reasoning that the client dropped. Safe on any thread.
+base::Result<BuiltPrompt> build_prompt(const Front& front, Ask& ask);
 
 // What the request, the server's flags and the model say, in this order.
 decode::SamplingParams sampling_params(const SamplingFields& request, const SamplingFields& server,

@@ -11,13 +11,6 @@ base::Error build_error(const base::Error& error) {
   return {base::ErrorCode::invalid_argument, "prompt build failed: " + error.what, "messages", ""};
 }
 
-bool is_plain_name(std::string_view name) {
-  return !name.empty() && name.size() <= 256 && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  });
-}
-
 // The messages up to `count`, an answer, and a next question: what the next prompt of a conversation that
 // branches there looks like.
 Json branched(const Json& messages, size_t count, const char* answer) {
@@ -75,41 +68,10 @@ base::Result<BuiltPrompt> PromptBuilder::build(const Conversation& conversation)
   const auto thinking = variables.find("enable_thinking");
   prompt.thinking_off = thinking != variables.end() && *thinking == false;
   prompt.boundaries = boundaries_of(conversation, prompt);
-  RAFTER_TRY(add_opening(conversation, prompt));
   if (prompt.tokens.empty())
     return base::Error{base::ErrorCode::invalid_argument, "prompt build failed: the prompt is empty",
                        "messages", ""};
   return prompt;
-}
-
-base::Status PromptBuilder::add_opening(const Conversation& conversation, BuiltPrompt& prompt) const {
-  const ToolChoice& choice = conversation.tool_choice;
-  if (choice.kind != ToolChoice::Kind::required && choice.kind != ToolChoice::Kind::named) return {};
-  if (conversation.tools.empty())
-    return field_error("tool_choice", "asks for a call, but there are no tools");
-  std::string name = choice.name;
-  if (choice.kind == ToolChoice::Kind::required && conversation.tools.size() == 1)
-    name = conversation.tools[0]["function"]["name"];
-  const bool is_known = std::any_of(conversation.tools.begin(), conversation.tools.end(),
-                                    [&](const Json& tool) { return tool["function"]["name"] == name; });
-  if (!name.empty() && (!is_known || !is_plain_name(name)))
-    return field_error("tool_choice", "names a function that is not among the tools");
-  const auto opening = text::call_opening(format_, name);
-  if (!opening) {
-    return base::Error{base::ErrorCode::unsupported, "this model's calls cannot be forced", "tool_choice",
-                       "use auto or none"};
-  }
-  std::string behind = prompt.start == text::OutputStart::content
-                           ? ""
-                           : "\n" + std::string(text::reasoning_close(format_)) + "\n\n";
-  prompt.start = text::OutputStart::content;
-  prompt.opening = *opening;
-  behind += *opening;
-  auto tokens = text_.tokenizer().encode(behind, /*add_special=*/false);
-  if (!tokens.ok()) return build_error(tokens.error());
-  prompt.tokens.insert(prompt.tokens.end(), tokens->begin(), tokens->end());
-  prompt.text += behind;
-  return {};
 }
 
 // Found by asking what a branch would look like: the tokens that a render with another continuation has in

@@ -22,7 +22,6 @@ struct BuiltPrompt {
   // Where later prompts may branch off, ascending: the end of the system part, of the last user message, of
   // what was said so far.
   std::vector<int64_t> boundaries;
-  std::string opening;  // of the answer; its tokens are the prompt's last
   text::OutputStart start = text::OutputStart::content;
   bool thinking_off = false;  // for certain
 };
@@ -39,8 +38,6 @@ class PromptBuilder {
  private:
   Json variables_of(const Conversation& conversation, const Json& messages) const;
   base::Result<BuiltPrompt> build_infill(const RawPrompt& prompt) const;
-  // Adds what the answer must begin with.
-  base::Status add_opening(const Conversation& conversation, BuiltPrompt& prompt) const;
   std::vector<int64_t> boundaries_of(const Conversation& conversation, const BuiltPrompt& prompt) const;
 
   const decode::ModelText& text_;

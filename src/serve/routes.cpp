@@ -6,6 +6,13 @@ namespace rafter::serve {
 
 using namespace handlers;  // NOLINT: this file is the table of them
 
+std::string RoutedRequest::client() const {
+  constexpr std::string_view kScheme = "Bearer ";
+  const std::string_view given = http.header("authorization");
+  if (given.empty()) return std::string(http.header("x-api-key"));
+  return std::string(given.size() > kScheme.size() ? given.substr(kScheme.size()) : given);
+}
+
 std::span<const Route> routes() {
   // clang-format off
   static constexpr Route kRoutes[] = {

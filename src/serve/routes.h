@@ -15,6 +15,9 @@ namespace rafter::serve {
 struct RoutedRequest {
   HttpRequest http;
   std::string rest;
+
+  // The key it brought; one that asks for none is everybody's.
+  std::string client() const;
 };
 
 using Exchange = std::shared_ptr<HttpExchange>;

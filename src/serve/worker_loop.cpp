@@ -202,12 +202,11 @@ base::Result<decode::GenerationRequest> generation_request(CompletionRequest wan
   request.kept_markers = std::move(wanted.kept_markers);
   request.boundaries = std::move(wanted.boundaries);
   request.cache_space = std::move(wanted.cache_space);
-  if (wanted.json_schema) {
-    if (!model.constraint) {
-      return base::Error{base::ErrorCode::unsupported, "output by a JSON schema is not supported",
-                         "json_schema", ""};
-    }
-    RAFTER_ASSIGN(request.constraint, model.constraint(*wanted.json_schema));
+  if (wanted.form) {
+    if (!model.constraint)
+      return base::Error{base::ErrorCode::unsupported, "answers of a given form are not supported", "form",
+                         ""};
+    RAFTER_ASSIGN(request.constraint, model.constraint(*wanted.form));
   }
   return request;
 }

@@ -27,8 +27,9 @@ struct WorkerModel {
   std::function<base::Status()> check_files;
   // Of a model that embeds; empty otherwise. Blocks.
   std::function<base::Result<std::vector<float>>(const std::vector<int32_t>& tokens)> embed;
-  // The constraint of a JSON schema; empty: such requests are refused (unsupported).
-  std::function<base::Result<std::shared_ptr<decode::TokenConstraint>>(const std::string& schema)> constraint;
+  // What holds an answer to its form; empty: such requests are refused (unsupported).
+  std::function<base::Result<std::shared_ptr<decode::TokenConstraint>>(const decode::AnswerForm& form)>
+      constraint;
 };
 
 using OpenModel = std::function<base::Result<WorkerModel>()>;
@@ -37,7 +38,7 @@ using OpenModel = std::function<base::Result<WorkerModel>()>;
 // its own. Errors: those of `open`.
 base::Status run_worker_blocking(int socket, const OpenModel& open);
 
-// As the lane takes it. Error (unsupported): a JSON schema without `constraint`.
+// As the lane takes it. Error (unsupported): a form without `constraint`.
 base::Result<decode::GenerationRequest> generation_request(CompletionRequest request,
                                                            const WorkerModel& model);
 

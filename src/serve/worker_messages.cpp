@@ -73,6 +73,41 @@ void read(const json& object, decode::SamplingParams& p) {
   object.at("top_logprobs").get_to(p.top_logprobs);
 }
 
+json json_of(const decode::AnswerForm& form) {
+  json object = {{"family", form.family},
+                 {"reasoning", form.reasoning},
+                 {"json_schema", optional_json(form.json_schema)},
+                 {"calls", json()},
+                 {"begins_in_reasoning", form.begins_in_reasoning},
+                 {"may_reason", form.may_reason},
+                 {"reasoning_budget", optional_json(form.reasoning_budget)},
+                 {"reasoning_end", form.reasoning_end}};
+  if (form.calls) {
+    object["calls"] = {{"tools", form.calls->tools_json},
+                       {"are_required", form.calls->are_required},
+                       {"several", form.calls->several},
+                       {"older", form.calls->older}};
+  }
+  return object;
+}
+
+void read(const json& object, decode::AnswerForm& form) {
+  object.at("family").get_to(form.family);
+  object.at("reasoning").get_to(form.reasoning);
+  read_optional(object, "json_schema", form.json_schema);
+  if (const json& calls = object.at("calls"); !calls.is_null()) {
+    form.calls.emplace();
+    calls.at("tools").get_to(form.calls->tools_json);
+    calls.at("are_required").get_to(form.calls->are_required);
+    calls.at("several").get_to(form.calls->several);
+    calls.at("older").get_to(form.calls->older);
+  }
+  object.at("begins_in_reasoning").get_to(form.begins_in_reasoning);
+  object.at("may_reason").get_to(form.may_reason);
+  read_optional(object, "reasoning_budget", form.reasoning_budget);
+  object.at("reasoning_end").get_to(form.reasoning_end);
+}
+
 }  // namespace
 
 uint64_t whole_number(const json& object, const char* key, uint64_t fallback) {
@@ -93,7 +128,7 @@ json json_of_request(const CompletionRequest& r) {
           {"stop", r.stop},
           {"ignore_end", r.ignore_end},
           {"kept_markers", r.kept_markers},
-          {"json_schema", optional_json(r.json_schema)},
+          {"form", r.form ? json_of(*r.form) : json()},
           {"cache_space", r.cache_space}};
 }
 
@@ -106,7 +141,7 @@ base::Result<CompletionRequest> read_request(const json& object) {
     object.at("stop").get_to(r.stop);
     object.at("ignore_end").get_to(r.ignore_end);
     object.at("kept_markers").get_to(r.kept_markers);
-    read_optional(object, "json_schema", r.json_schema);
+    if (const json& form = object.at("form"); !form.is_null()) read(form, r.form.emplace());
     object.at("cache_space").get_to(r.cache_space);
   });
 }

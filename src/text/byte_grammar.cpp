@@ -13,6 +13,19 @@ int32_t ByteGrammar::add_text(int32_t from, std::string_view text) {
   return from;
 }
 
+int32_t ByteGrammar::append(const ByteGrammar& other) {
+  const auto offset = static_cast<int32_t>(states_.size());
+  states_.insert(states_.end(), other.states_.begin(), other.states_.end());
+  for (size_t i = static_cast<size_t>(offset); i < states_.size(); ++i) {
+    for (Edge& edge : states_[i].edges) edge.target += offset;
+    for (Call& call : states_[i].calls) {
+      call.start += offset;
+      if (call.back != kTail) call.back += offset;
+    }
+  }
+  return offset;
+}
+
 bool ByteGrammar::trim(int32_t start) {
   // What may end is found from its ends backwards: each state is looked at again when one that it needs ends.
   std::vector<std::vector<int32_t>> users(states_.size());

@@ -58,6 +58,9 @@ class ByteGrammar {
   // The bytes of `text` one after the other; returns the last state.
   int32_t add_text(int32_t from, std::string_view text);
 
+  // All states of another grammar; returns how far their numbers moved.
+  int32_t append(const ByteGrammar& other);
+
   const State& operator[](int32_t state) const { return states_[static_cast<size_t>(state)]; }
   size_t size() const { return states_.size(); }
 

@@ -61,6 +61,31 @@ CharacterAutomaton CharacterAutomaton::from_strings(const std::vector<std::strin
   return result;
 }
 
+// State n: the last n characters are the beginning of the text.
+CharacterAutomaton CharacterAutomaton::without(std::string_view text) {
+  CharacterAutomaton result;
+  const auto matched_behind = [&](size_t matched, char c) {
+    std::string seen(text.substr(0, matched));
+    seen += c;
+    while (!text.starts_with(seen)) seen.erase(0, 1);
+    return seen.size();
+  };
+  for (size_t matched = 0; matched < text.size(); ++matched) {
+    State state{{}, true, false};
+    CodePointSet known;
+    for (const char c : text) {
+      const CodePointSet one = CodePointSet::single(static_cast<unsigned char>(c));
+      const size_t next = matched_behind(matched, c);
+      if (known.contains(static_cast<unsigned char>(c))) continue;
+      known = known.unite(one);
+      if (next < text.size()) state.edges.emplace_back(one, static_cast<int32_t>(next));
+    }
+    state.edges.emplace_back(known.complement(), 0);
+    result.states_.push_back(std::move(state));
+  }
+  return result;
+}
+
 base::Result<CharacterAutomaton> CharacterAutomaton::intersect(const CharacterAutomaton& other) const {
   CharacterAutomaton result;
   PairNumbers numbers;
@@ -125,7 +150,7 @@ int32_t CharacterAutomaton::write(ByteGrammar& grammar, JsonCharacters& characte
     for (const auto& [set, to] : states_[i].edges) {
       characters.add_edge(written[i], set, written[static_cast<size_t>(to)]);
     }
-    if (states_[i].accepts) grammar.add_edge(written[i], '"', end);
+    if (states_[i].accepts) characters.add_close(written[i], end);
   }
   return written.front();
 }

@@ -30,11 +30,16 @@ class CharacterAutomaton {
   // Exactly these strings, of valid UTF-8; all others if `is_complement`.
   static CharacterAutomaton from_strings(const std::vector<std::string>& texts, bool is_complement);
 
+  // The strings that do not hold `text`, of ASCII, and do not make it sooner when it follows them. No
+  // beginning of `text` may be its end.
+  static CharacterAutomaton without(std::string_view text);
+
   // Both at once; of those of `least` to `most` characters. Error (unsupported): too many states.
   base::Result<CharacterAutomaton> intersect(const CharacterAutomaton& other) const;
   base::Result<CharacterAutomaton> with_length(int32_t least, int32_t most) const;
 
-  // The string from behind its opening quote to behind its closing one. Returns the first state.
+  // The string from behind its opening quote to behind its closing one. Returns the first state. In a raw
+  // notation no state may be free.
   int32_t write(ByteGrammar& grammar, JsonCharacters& characters) const;
 
   bool accepts(std::u32string_view text) const;

@@ -80,7 +80,10 @@ std::shared_ptr<const TokenMask> CompiledSchema::mask(SchemaState& state) const 
 
 bool CompiledSchema::advance(SchemaState& state, int32_t token) const {
   const std::string_view bytes = index_.writes(token);
-  if (bytes.empty()) return false;
+  return !bytes.empty() && advance_bytes(state, bytes);
+}
+
+bool CompiledSchema::advance_bytes(SchemaState& state, std::string_view bytes) const {
   const std::lock_guard lock(state.run_->mutex);
   GrammarMachine::Configuration at = state.at_;
   for (char byte : bytes) at = state.run_->machine.advance(at, static_cast<uint8_t>(byte));

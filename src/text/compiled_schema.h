@@ -8,9 +8,9 @@
 // What is held: type (also a list), enum, const, properties, required, additionalProperties, items,
 // prefixItems, minItems, maxItems, minLength, maxLength, pattern (character_automaton.h says which), format
 // (date, time, date-time, duration, uuid, email, hostname, ipv4, uri; others are annotations), minimum,
-// maximum, exclusiveMinimum, exclusiveMaximum, multipleOf (integers), anyOf, oneOf (as anyOf), allOf
-// (merged), $ref within the schema, also recursive, and OpenAPI's nullable. What else restricts is refused by
-// name.
+// maximum, exclusiveMinimum, exclusiveMaximum, multipleOf (integers), anyOf, oneOf (of alternatives that
+// exclude each other), allOf (merged), $ref within the schema, also recursive, and OpenAPI's nullable. What
+// else restricts is refused by name.
 //
 // Where a schema leaves open how a value is written, these hold:
 //  - Members come in the order of `properties`; those that are not required may be left out. Additional ones
@@ -59,6 +59,9 @@ class CompiledSchema {
   // Goes on behind a token. False, and the state is as it was, if the token is not allowed; so for end
   // tokens.
   bool advance(SchemaState& state, int32_t token) const;
+
+  // The same for bytes as a grammar reads them, of no matter which tokens.
+  bool advance_bytes(SchemaState& state, std::string_view bytes) const;
 
   bool is_complete(const SchemaState& state) const;
   bool can_continue(const SchemaState& state) const;  // false: nothing but the end may follow

@@ -135,7 +135,34 @@ int32_t JsonCharacters::escaped_or_long(const CodePointSet& set) {
   return start;
 }
 
+// UTF-8, but for control characters that no text has.
+void JsonCharacters::add_raw_edge(int32_t from, const CodePointSet& set, int32_t to) {
+  const CodePointSet ascii = set.intersect(CodePointSet({{'\t', '\n'}, {'\r', '\r'}, {' ', '~'}}));
+  for (const CodePointRange& range : ascii.ranges())
+    grammar_.add_edge(from, static_cast<uint8_t>(range.low), static_cast<uint8_t>(range.high), to);
+  const CodePointSet longer = set.intersect(CodePointSet({{0x80, 0x10FFFF}}));
+  if (longer.empty()) return;
+  const auto [found, is_new] = rules_.try_emplace(longer, 0);
+  if (is_new) {
+    const int32_t start = found->second = grammar_.add_state(), end = grammar_.add_state();
+    grammar_.set_final(end);
+    for (const Utf8Length& length : kUtf8Lengths) {
+      const std::span<const Digits> places = std::span(length.places).first(length.count);
+      for_ranges(longer, length.low, length.high,
+                 [&](char32_t low, char32_t high) { add_numbers(grammar_, start, places, low, high, end); });
+    }
+  }
+  grammar_.add_call(from, found->second, to);
+}
+
+void JsonCharacters::add_close(int32_t from, int32_t to) {
+  const std::string_view close = notation_.close;
+  const int32_t last = grammar_.add_text(from, close.substr(0, close.size() - 1));
+  grammar_.add_edge(last, close.back(), to);
+}
+
 void JsonCharacters::add_edge(int32_t from, const CodePointSet& set, int32_t to) {
+  if (notation_.is_raw) return add_raw_edge(from, set, to);
   const CodePointSet raw = set.intersect(CodePointSet({{' ', '!'}, {'#', '['}, {']', 0x7F}}));
   for (const CodePointRange& range : raw.ranges()) {
     grammar_.add_edge(from, static_cast<uint8_t>(range.low), static_cast<uint8_t>(range.high), to);
@@ -152,7 +179,7 @@ int32_t add_free_string_body(ByteGrammar& grammar, JsonCharacters& characters, i
   int32_t first = grammar.add_state(), state = first;
   for (int32_t count = 0;; ++count) {
     grammar.set_free_characters(state, is_limited ? most - count : ByteGrammar::kUnlimited);
-    if (count >= least) grammar.add_edge(state, '"', end);
+    if (count >= least) characters.add_close(state, end);
     if (count == last) break;
     const int32_t next = grammar.add_state();
     characters.add_edge(state, CodePointSet::all(), next);

@@ -13,7 +13,7 @@ namespace {
 using base::ErrorCode;
 
 constexpr size_t kMostStates = 400'000;
-constexpr int kMostIndentation = 40;
+constexpr int kMostIndentation = 40, kMostLinesInFront = 2;
 
 bool has_type(const std::set<std::string>& types, const char* name) { return types.contains(name); }
 
@@ -91,14 +91,26 @@ int32_t count_of(const Json& schema, const char* keyword, int32_t otherwise, int
 }
 
 int32_t Compiler::run(const Json& root) {
-  const int32_t start = grammar.add_state();
-  grammar.add_call(start, white_space(), now(root, "#"));
+  const int32_t value = value_of(root, "#");
+  int32_t start = -1;
+  // Reasoning is parted from what follows it by an empty line.
+  for (int lines = 0; lines <= kMostLinesInFront; ++lines) {
+    const int32_t line = grammar.add_state();
+    grammar.add_call(line, white_space(), value);
+    if (start >= 0) grammar.add_edge(line, '\n', start);
+    start = line;
+  }
+  return start;
+}
+
+int32_t Compiler::value_of(const Json& schema, const std::string& pointer) {
+  const int32_t value = now(schema, pointer);
   while (!tasks_.empty()) {
     const Task task = std::move(tasks_.front());
     tasks_.pop_front();
     now(*task.schema, task.pointer);
   }
-  return start;
+  return value;
 }
 
 void Compiler::check_size(const std::string& pointer) const {
@@ -156,6 +168,7 @@ void Compiler::fill_object(const Json& schema, const std::string& pointer, int32
     grammar.add_jump(start, now(document_.resolve(operand, pointer), pointer));
   } else if (is_alone && operand.is_array() && !operand.empty() &&
              (keyword != "allOf" || operand.size() == 1)) {
+    if (keyword == "oneOf") document_.check_one_of(operand, pointer);
     for (size_t i = 0; i < operand.size(); ++i) {
       grammar.add_jump(start, now(operand[i], pointer_to(pointer_to(pointer, keyword), std::to_string(i))));
     }
@@ -209,7 +222,7 @@ void Compiler::fill_values(const Json& values, const std::set<std::string>& type
       add_literal(value, pointer, start);
     }
   }
-  if (!texts.empty()) grammar.add_jump(start, one_of(texts));
+  if (!texts.empty()) grammar.add_jump(start, one_of(texts, pointer));
 }
 
 // Lists and objects as schemas that only they satisfy.

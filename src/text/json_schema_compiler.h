@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,13 +16,27 @@
 
 namespace rafter::text::schema {
 
+// How values are written where it is not JSON.
+struct Notation {
+  StringNotation strings = {};
+  bool bare_keys = false;  // names that are words stand without marks
+  // The strings there may be; null: all. A raw notation has one, without what would end a string.
+  std::shared_ptr<const CharacterAutomaton> possible = nullptr;
+};
+
 class Compiler {
  public:
   // `document` must outlive it.
-  explicit Compiler(Document& document) : document_(document), characters_(grammar) {}
+  explicit Compiler(Document& document, Notation notation = {})
+      : document_(document),
+        bare_keys_(notation.bare_keys),
+        possible_(std::move(notation.possible)),
+        characters_(grammar, std::move(notation.strings)) {}
 
   // The state where a value of the schema begins. Failure: see compile_json_schema.
   int32_t run(const Json& root);
+  // The same without white space in front of it; may be called for several schemas of the document.
+  int32_t value_of(const Json& schema, const std::string& pointer);
 
   ByteGrammar grammar;
 
@@ -49,10 +64,15 @@ class Compiler {
   void add_other_member(int32_t from, const std::vector<std::string>& names, const Json& schema,
                         const std::string& pointer, int32_t to);
 
+  // The name of a member; returns the state behind it.
+  int32_t add_name(int32_t from, const std::string& name);
+  // A string's opening mark leads to its body.
+  void open_string(int32_t start, int32_t body);
+  int32_t string_body(const CharacterAutomaton& automaton, const std::string& pointer);
   void add_words(int32_t start, std::initializer_list<const char*> words);
-  // Any one of these strings, with its quotes.
-  int32_t one_of(const std::vector<std::string>& texts);
-  int32_t free_body(int32_t least, int32_t most);
+  // Any one of these strings, with its marks.
+  int32_t one_of(const std::vector<std::string>& texts, const std::string& pointer);
+  int32_t free_body(int32_t least, int32_t most, const std::string& pointer);
   // What closes a list or an object, from a state of it.
   int32_t closing(char bracket);
   int32_t white_space();
@@ -66,6 +86,8 @@ class Compiler {
     std::string pointer;
   };
   Document& document_;
+  const bool bare_keys_;
+  const std::shared_ptr<const CharacterAutomaton> possible_;
   JsonCharacters characters_;
   std::map<const Json*, Place> places_;
   std::deque<Task> tasks_;

@@ -247,6 +247,7 @@ std::vector<Json> Document::expand(const Json& schema, const std::string& pointe
   }
   for (const char* key : {"anyOf", "oneOf"}) {
     if (!schema.contains(key)) continue;
+    if (key[0] == 'o') check_one_of(parts(key), pointer);
     std::vector<Json> union_of;
     for (const Json& part : parts(key)) {
       std::vector<Json> some = expand(part, pointer_to(pointer, key), depth + 1);

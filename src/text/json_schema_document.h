@@ -56,6 +56,9 @@ class Document {
   // A schema that is no part of the text, kept with the document: the same one for the same content.
   const Json& keep(Json schema);
 
+  // Failure (unsupported): the alternatives of a oneOf are not known to exclude each other.
+  void check_one_of(const Json& list, const std::string& pointer);
+
   // The alternatives that a schema object comes to: each without applicators, kept with the document.
   std::vector<const Json*> alternatives(const Json& schema, const std::string& pointer);
 

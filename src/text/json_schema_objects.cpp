@@ -26,6 +26,12 @@ bool is_plain(const std::string& name) {
                      [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
 }
 
+bool is_word(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
 // `additional` stands for what `required` names and `properties` does not; null: there is no such member.
 std::vector<Property> properties_of(const Json& schema, const Json* additional, const std::string& pointer,
                                     bool& is_impossible) {
@@ -64,6 +70,16 @@ std::vector<Property> properties_of(const Json& schema, const Json* additional, 
 
 }  // namespace
 
+int32_t Compiler::add_name(int32_t from, const std::string& name) {
+  if (bare_keys_ && is_word(name)) return grammar.add_text(from, name);
+  const StringNotation& notation = characters_.notation();
+  if (!notation.is_raw && possible_ == nullptr && is_plain(name))
+    return grammar.add_text(from, "\"" + name + "\"");
+  const int32_t named = grammar.add_state();
+  grammar.add_call(from, one_of({name}, "#"), named);
+  return named;
+}
+
 // A colon and the value behind it, from a state to another.
 void Compiler::add_member_value(int32_t from, const Json& schema, const std::string& pointer, int32_t to) {
   const int32_t colon = grammar.add_state(), value = grammar.add_state();
@@ -76,9 +92,8 @@ void Compiler::add_member_value(int32_t from, const Json& schema, const std::str
 void Compiler::add_other_member(int32_t from, const std::vector<std::string>& names, const Json& schema,
                                 const std::string& pointer, int32_t to) {
   const int32_t name = grammar.add_state(), behind = grammar.add_state();
-  grammar.add_edge(name, '"',
-                   names.empty() ? free_body(0, ByteGrammar::kUnlimited)
-                                 : CharacterAutomaton::from_strings(names, true).write(grammar, characters_));
+  open_string(name, names.empty() ? free_body(0, ByteGrammar::kUnlimited, pointer)
+                                  : string_body(CharacterAutomaton::from_strings(names, true), pointer));
   grammar.add_call(from, name, behind);
   add_member_value(behind, schema, pointer, to);
 }
@@ -105,13 +120,7 @@ void Compiler::add_object(const Json& schema, const std::string& pointer, int32_
     if (may_close) grammar.add_jump(behind[i], closing('}'));
     if (i == count) continue;
     const Property& property = properties[i];
-    int32_t named = -1;
-    if (is_plain(property.name)) {
-      named = grammar.add_text(key[i], "\"" + property.name + "\"");
-    } else {
-      named = grammar.add_state();
-      grammar.add_call(key[i], one_of({property.name}), named);
-    }
+    const int32_t named = add_name(key[i], property.name);
     add_member_value(named, *property.schema, property.pointer, behind[i + 1]);
     if (!property.is_required) grammar.add_jump(key[i], key[i + 1]);
     check_size(pointer);

@@ -134,10 +134,30 @@ void Compiler::add_numbers(const Json& schema, const std::string& pointer, int32
     grammar.add_edge(start, '-', add_decimal(grammar, most <= 0 ? high_digits : zero, low_digits));
 }
 
-int32_t Compiler::free_body(int32_t least, int32_t most) {
+void Compiler::open_string(int32_t start, int32_t body) {
+  const std::string_view open = characters_.notation().open;
+  const int32_t last = grammar.add_text(start, open.substr(0, open.size() - 1));
+  grammar.add_edge(last, static_cast<uint8_t>(open.back()), static_cast<uint8_t>(open.back()), body);
+}
+
+int32_t Compiler::string_body(const CharacterAutomaton& automaton, const std::string& pointer) {
+  if (possible_ == nullptr) return automaton.write(grammar, characters_);
+  const auto possible = automaton.intersect(*possible_);
+  if (!possible.ok()) refuse(pointer, "", possible.error().what);
+  return possible->write(grammar, characters_);
+}
+
+int32_t Compiler::free_body(int32_t least, int32_t most, const std::string& pointer) {
   const auto [found, is_new] = free_bodies_.try_emplace({least, most}, -1);
-  if (is_new) found->second = add_free_string_body(grammar, characters_, least, most);
-  return found->second;
+  if (!is_new) return found->second;
+  if (possible_ == nullptr) return found->second = add_free_string_body(grammar, characters_, least, most);
+  CharacterAutomaton body = *possible_;
+  if (least > 0 || most != ByteGrammar::kUnlimited) {
+    auto limited = body.with_length(least, most);
+    if (!limited.ok()) refuse(pointer, least > 0 ? "minLength" : "maxLength", limited.error().what);
+    body = std::move(*limited);
+  }
+  return found->second = body.write(grammar, characters_);
 }
 
 void Compiler::add_string(const Json& schema, const std::string& pointer, int32_t start) {
@@ -154,7 +174,7 @@ void Compiler::add_string(const Json& schema, const std::string& pointer, int32_
     const char* of_format = keyword[0] == 'f' ? format_pattern(text) : text.c_str();
     if (of_format != nullptr) patterns.emplace_back(keyword, keyword[0] == 'f' ? of_format : text);
   }
-  if (patterns.empty()) return grammar.add_edge(start, '"', free_body(least, most));
+  if (patterns.empty()) return open_string(start, free_body(least, most, pointer));
   std::string key = fmt::format("{} {}", least, most);
   for (const auto& [keyword, pattern] : patterns) key += fmt::format(" {} {}", pattern.size(), pattern);
   const auto [found, is_new] = pattern_bodies_.try_emplace(key, -1);
@@ -173,16 +193,15 @@ void Compiler::add_string(const Json& schema, const std::string& pointer, int32_
     if (least > 0 || most != ByteGrammar::kUnlimited) {
       automaton = check(automaton.with_length(least, most), least > 0 ? "minLength" : "maxLength");
     }
-    found->second = automaton.write(grammar, characters_);
+    found->second = string_body(automaton, pointer);
     check_size(pointer);
   }
-  grammar.add_edge(start, '"', found->second);
+  open_string(start, found->second);
 }
 
-// Any one of these strings, with its quotes.
-int32_t Compiler::one_of(const std::vector<std::string>& texts) {
+int32_t Compiler::one_of(const std::vector<std::string>& texts, const std::string& pointer) {
   const int32_t start = grammar.add_state();
-  grammar.add_edge(start, '"', CharacterAutomaton::from_strings(texts, false).write(grammar, characters_));
+  open_string(start, string_body(CharacterAutomaton::from_strings(texts, false), pointer));
   return start;
 }
 

@@ -90,16 +90,18 @@ std::vector<std::string> kept_markers(const OutputFormat& format) {
   return markers;
 }
 
-std::optional<std::string> call_opening(const OutputFormat& format, std::string_view function) {
-  const output::Family& family = *format.family;
-  if (family.before_name.empty()) return std::nullopt;
-  std::string opening(family.before_name);
-  if (!function.empty()) opening.append(function).append(family.after_name);
-  return opening;
+std::string_view reasoning_open(const OutputFormat& format) {
+  return format.reasoning != nullptr ? format.reasoning->open : std::string_view();
 }
 
 std::string_view reasoning_close(const OutputFormat& format) {
   return format.reasoning != nullptr ? format.reasoning->close : std::string_view();
+}
+
+std::string reasoning_ending(const OutputFormat& format) {
+  if (format.reasoning == nullptr) return {};
+  const std::string close(format.reasoning->close);
+  return format.reasoning->newlines_after > 0 ? "\n" + close + "\n\n" : close;
 }
 
 OutputStart output_start(const OutputFormat& format, std::string_view rendered_prompt) {

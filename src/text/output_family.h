@@ -36,9 +36,6 @@ struct Family {
   Reading (*read_bare)(CallContext& context) = nullptr;
   std::vector<std::string> special_tokens = {};  // of the markup, that decoders drop
   IdStyle ids = IdStyle::call_and_hex;
-  // What an answer that must be a call begins with: the text in front of the function's name and behind it.
-  // Empty: the family's calls cannot be begun for the model.
-  std::string_view before_name = {}, after_name = {};
 };
 
 // Tags around reasoning.

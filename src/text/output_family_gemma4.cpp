@@ -164,8 +164,6 @@ bool recognises(std::string_view source) {
 const Family kGemma4{.name = "gemma4",
                      .recognises = recognises,
                      .openers = {{"<|tool_call>", read_calls}},
-                     .special_tokens = {"<|tool_call>", "<tool_call|>", "<|\"|>"},
-                     .before_name = "<|tool_call>call:",
-                     .after_name = "{"};
+                     .special_tokens = {"<|tool_call>", "<tool_call|>", "<|\"|>"}};
 
 }  // namespace rafter::text::output

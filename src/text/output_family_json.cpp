@@ -151,15 +151,11 @@ Reading read_json_calls(CallContext& context) {
 const Family kHermes{.name = "hermes",
                      .recognises = is_hermes,
                      .openers = {{"<tool_call>", read_tagged}},
-                     .special_tokens = {"<tool_call>", "</tool_call>"},
-                     .before_name = "<tool_call>\n{\"name\": \"",
-                     .after_name = "\", \"arguments\": {"};
+                     .special_tokens = {"<tool_call>", "</tool_call>"}};
 
 const Family kSmolLm{.name = "smollm",
                      .recognises = is_smollm,
                      .openers = {{"<tool_call>", read_tagged}},
-                     .special_tokens = {"<tool_call>", "</tool_call>"},
-                     .before_name = "<tool_call>\n{\"name\": \"",
-                     .after_name = "\", \"arguments\": {"};
+                     .special_tokens = {"<tool_call>", "</tool_call>"}};
 
 }  // namespace rafter::text::output

@@ -67,8 +67,6 @@ const Family kLlama3{.name = "llama3",
                      .recognises = recognises,
                      .openers = {{"<|python_tag|>", read_behind_python_tag}},
                      .read_bare = read_objects,
-                     .special_tokens = {"<|python_tag|>"},
-                     .before_name = "{\"name\": \"",
-                     .after_name = "\", \"parameters\": {"};
+                     .special_tokens = {"<|python_tag|>"}};
 
 }  // namespace rafter::text::output

@@ -169,8 +169,6 @@ bool recognises(std::string_view source) {
 const Family kMiniCpm5{.name = "minicpm5",
                        .recognises = recognises,
                        .openers = {{"<function name=\"", read_call}},
-                       .special_tokens = {"<function", "</function>", "<param", "</param>"},
-                       .before_name = "<function name=\"",
-                       .after_name = "\">"};
+                       .special_tokens = {"<function", "</function>", "<param", "</param>"}};
 
 }  // namespace rafter::text::output

@@ -96,8 +96,6 @@ bool recognises(std::string_view source) {
 const Family kQwen35{.name = "qwen3.5",
                      .recognises = recognises,
                      .openers = {{"<tool_call>", read_tagged}},
-                     .special_tokens = {"<tool_call>", "</tool_call>"},
-                     .before_name = "<tool_call>\n<function=",
-                     .after_name = ">\n"};
+                     .special_tokens = {"<tool_call>", "</tool_call>"}};
 
 }  // namespace rafter::text::output

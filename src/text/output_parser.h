@@ -139,12 +139,10 @@ class OutputParser {
   std::unique_ptr<State> state_;
 };
 
-// What an answer that must be a call begins with, to be put behind the prompt and in front of the parser's
-// text: a call of `function`, or with an empty name up to where the name goes. Nothing if the family's calls
-// cannot be begun so.
-std::optional<std::string> call_opening(const OutputFormat& format, std::string_view function);
-
-// The tag that ends reasoning; empty if the format has none.
+// The tags around reasoning; empty if the format has none.
+std::string_view reasoning_open(const OutputFormat& format);
 std::string_view reasoning_close(const OutputFormat& format);
+// What a model writes where its reasoning ends: the tag and the line breaks around it.
+std::string reasoning_ending(const OutputFormat& format);
 
 }  // namespace rafter::text

@@ -14,6 +14,10 @@ namespace {
 
 using Configuration = GrammarMachine::Configuration;
 
+// In front of a marker's number: no UTF-8 has such a byte.
+constexpr char kMarkerByte = '\xFF';
+constexpr size_t kMostMarkers = 255;
+
 // Tokens inside a JSON string: what of them stays in it is the same for every schema that leaves the
 // characters free, and found once. The rest close the string, or can be in none.
 constexpr uint16_t kNoContent = UINT16_MAX;
@@ -46,13 +50,28 @@ struct TokenIndex::Data {
   std::vector<std::pair<uint16_t, int32_t>> longest;  // (characters, id) of those that the limits leave out
   std::vector<int32_t> not_first;                     // what they write depends on whether they are the first
   uint16_t most_characters = 0;
+  struct Marker {
+    std::string text, bytes;
+    int32_t id;
+  };
+  std::vector<Marker> markers;
 
   explicit Data(Tokenizer value) : tokenizer(std::move(value)) {}
   void read_content();
   void count_content();
+  void find_markers(const std::vector<std::string>& texts);
   TokenBits content_up_to(int32_t limit) const;
   void add_within(int32_t node, int32_t limit, TokenBits& bits) const;
 };
+
+void TokenIndex::Data::find_markers(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    const auto id = tokenizer.token_id(text);
+    const bool is_end = id && std::find(end_tokens.begin(), end_tokens.end(), *id) != end_tokens.end();
+    if (!id || !tokenizer.is_special(*id) || is_end || markers.size() == kMostMarkers) continue;
+    markers.push_back({text, {kMarkerByte, static_cast<char>(markers.size() + 1)}, *id});
+  }
+}
 
 // Every token read as the inside of a string.
 void TokenIndex::Data::read_content() {
@@ -133,7 +152,8 @@ void TokenIndex::Data::add_within(int32_t node, int32_t limit, TokenBits& bits) 
   }
 }
 
-base::Result<TokenIndex> TokenIndex::from(const Tokenizer& tokenizer, std::span<const int32_t> end_tokens) {
+base::Result<TokenIndex> TokenIndex::from(const Tokenizer& tokenizer, std::span<const int32_t> end_tokens,
+                                          const std::vector<std::string>& markers) {
   const auto unsupported = [](std::string what) {
     return base::Error{base::ErrorCode::unsupported, std::move(what), "constrained output",
                        "the model's tokenizer cannot be held to a grammar"};
@@ -146,7 +166,8 @@ base::Result<TokenIndex> TokenIndex::from(const Tokenizer& tokenizer, std::span<
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     const std::string_view bytes = tokenizer.token_bytes(id);
     const bool is_end = std::find(end_tokens.begin(), end_tokens.end(), id) != end_tokens.end();
-    if (bytes.empty() || is_end || tokenizer.is_special(id)) continue;
+    if (bytes.empty() || is_end || tokenizer.is_special(id) || bytes.find(kMarkerByte) != bytes.npos)
+      continue;
     tokens.emplace_back(bytes, id);
     if (bytes.size() == 1) is_written[static_cast<uint8_t>(bytes[0])] = true;
   }
@@ -170,6 +191,8 @@ base::Result<TokenIndex> TokenIndex::from(const Tokenizer& tokenizer, std::span<
       }
     }
   }
+  data->find_markers(markers);
+  for (const Data::Marker& marker : data->markers) tokens.emplace_back(marker.bytes, marker.id);
   data->trie = TokenTrie(std::move(tokens));
   data->read_content();
   data->count_content();
@@ -213,9 +236,27 @@ TokenBits TokenIndex::allowed(GrammarMachine& machine, Configuration from) const
   return bits;
 }
 
+std::string TokenIndex::marked(std::string_view text) const {
+  std::string bytes;
+  while (!text.empty()) {
+    const Data::Marker* longest = nullptr;
+    for (const Data::Marker& marker : data_->markers) {
+      if (text.starts_with(marker.text) && (longest == nullptr || marker.text.size() > longest->text.size()))
+        longest = &marker;
+    }
+    bytes += longest != nullptr ? std::string_view(longest->bytes) : text.substr(0, 1);
+    text.remove_prefix(longest != nullptr ? longest->text.size() : 1);
+  }
+  return bytes;
+}
+
 std::string_view TokenIndex::writes(int32_t id) const {
-  if (id < 0 || id >= vocab_size() || is_end(id) || data_->tokenizer.is_special(id)) return {};
-  return data_->tokenizer.token_bytes(id);
+  if (id < 0 || id >= vocab_size() || is_end(id)) return {};
+  if (!data_->tokenizer.is_special(id)) return data_->tokenizer.token_bytes(id);
+  for (const Data::Marker& marker : data_->markers) {
+    if (marker.id == id) return marker.bytes;
+  }
+  return {};
 }
 bool TokenIndex::is_end(int32_t id) const {
   return std::find(data_->end_tokens.begin(), data_->end_tokens.end(), id) != data_->end_tokens.end();

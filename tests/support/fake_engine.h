@@ -170,21 +170,25 @@ inline FakeEngine::Model scripted_model(int64_t vocabulary, size_t prompt, std::
   };
 }
 
-// Ids 0 … 255 are the bytes, then `words`, then the special token <end>.
-inline text::Tokenizer byte_tokenizer(const std::vector<std::string>& words = {}) {
+// Ids 0 … 255 are the bytes, then `words`, then the special tokens: `specials` and <end>.
+inline text::Tokenizer byte_tokenizer(const std::vector<std::string>& words = {},
+                                      std::vector<std::string> specials = {}) {
   text::BpeSpec bpe;
   for (int byte = 0; byte < 256; ++byte) {
     bpe.pieces.push_back(text::bytes_to_alphabet(std::string(1, static_cast<char>(byte))));
   }
   for (const std::string& word : words) bpe.pieces.push_back(text::bytes_to_alphabet(word));
-  text::AddedToken end;
-  end.id = static_cast<int32_t>(bpe.pieces.size());
-  end.content = "<end>";
-  end.special = true;
-  bpe.pieces.push_back("<end>");
   text::TokenizerSpec spec;
+  specials.push_back("<end>");
+  for (const std::string& content : specials) {
+    text::AddedToken added;
+    added.id = static_cast<int32_t>(bpe.pieces.size());
+    added.content = content;
+    added.special = true;
+    bpe.pieces.push_back(content);
+    spec.added.push_back(added);
+  }
   spec.model = bpe;
-  spec.added.push_back(end);
   spec.decoder = {text::ByteLevelDecoder{}};
   spec.pre_tokenizer = {text::ByteLevelStep{false, true}};
   return text::Tokenizer::from_spec(spec, "test").value();

@@ -155,15 +155,15 @@ TEST_F(Worker, HoldsAnswersToASchema) {
   ASSERT_TRUE(served.run_until_ready());
   CompletionRequest request = request_of(3, 5, 200);
   request.ignore_end = false;
-  request.json_schema = R"({"type":"object","properties":{"a":{"type":"boolean"}},"required":["a"]})";
+  request.form.emplace().json_schema = R"({"type":"object","properties":{"a":{"type":"boolean"}},"required":["a"]})";
   const decode::GenerationResult result = served.ask(request);
   ASSERT_FALSE(result.error) << result.error->message();
   const auto json = nlohmann::json::parse(result.text, nullptr, false);
   ASSERT_TRUE(json.is_object()) << result.text;
   EXPECT_TRUE(json["a"].is_boolean());
-  request.json_schema = R"({"type":"object","not":{}})";
+  request.form.emplace().json_schema = R"({"type":"object","not":{}})";
   EXPECT_EQ(served.ask(request).error->code, ErrorCode::unsupported);
-  request.json_schema = "{";
+  request.form->json_schema = "{";
   EXPECT_EQ(served.ask(request).error->code, ErrorCode::invalid_argument);
   EXPECT_EQ(served.service().state(), ServiceState::ready);
 }

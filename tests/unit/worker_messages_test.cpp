@@ -34,7 +34,14 @@ TEST(WorkerMessages, RequestsArriveWhole) {
   request.stop = {"\n\n", "é"};
   request.ignore_end = true;
   request.kept_markers = {"<tool_call>"};
-  request.json_schema = "{}";
+  request.form = decode::AnswerForm{.family = "hermes",
+                                    .reasoning = "think",
+                                    .json_schema = "{}",
+                                    .calls = decode::AnswerForm::Calls{"[]", true, false, true},
+                                    .begins_in_reasoning = true,
+                                    .may_reason = false,
+                                    .reasoning_budget = 7,
+                                    .reasoning_end = {1, 2}};
   request.cache_space = "lora";
   const json once = json_of_request(request);
   const auto read = read_request(sent(once));

@@ -200,9 +200,11 @@ TEST(ChatWire, BrokenCallsStayText) {
   EXPECT_EQ(whole["choices"][0]["finish_reason"], "stop");
 }
 
-TEST(ChatWire, ForcedCallsAreBegunForTheModel) {
+TEST(ChatWire, ForcedCallsAreHeldToTheirMarkup) {
   WireServer server(thinker());
-  server.answer({.text = "\"city\": \"Oslo\"}}\n</tool_call>"});
+  server.answer(
+      {.text =
+           "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>"});
   const Json choice = {{"type", "function"}, {"function", {{"name", "get_weather"}}}};
   for (const Json& wanted : {choice, Json("required")}) {
     const Json whole = Json::parse(request(server.port(), "POST", kPath,
@@ -210,6 +212,11 @@ TEST(ChatWire, ForcedCallsAreBegunForTheModel) {
                                        .body);
     ASSERT_TRUE(whole.contains("choices")) << whole;
     EXPECT_EQ(whole["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"], R"({"city":"Oslo"})");
+    const auto form = server.requests().back().form;
+    ASSERT_TRUE(form && form->calls);
+    EXPECT_TRUE(form->calls->are_required && form->may_reason);
+    EXPECT_EQ(form->family, "hermes");
+    EXPECT_EQ(Json::parse(form->calls->tools_json)[0]["name"], "get_weather");
   }
   const Json other = {{"type", "function"}, {"function", {{"name", "other"}}}};
   EXPECT_EQ(
@@ -217,6 +224,65 @@ TEST(ChatWire, ForcedCallsAreBegunForTheModel) {
           .status,
       400);
   EXPECT_EQ(request(server.port(), "POST", kPath, body({{"tool_choice", "required"}}).dump()).status, 400);
+}
+
+TEST(ChatWire, OnlyStrictToolsAreHeldWhereTheModelChooses) {
+  WireServer server(thinker());
+  request(server.port(), "POST", kPath, body({{"tools", weather_tools()}}).dump());
+  EXPECT_FALSE(server.requests().back().form);
+  Json tools = weather_tools();
+  tools[0]["function"]["strict"] = true;
+  request(server.port(), "POST", kPath, body({{"tools", tools}, {"parallel_tool_calls", false}}).dump());
+  const auto form = server.requests().back().form;
+  ASSERT_TRUE(form && form->calls);
+  EXPECT_FALSE(form->calls->are_required || form->calls->several);
+  // As the client wrote it: what templates are given besides restricts.
+  EXPECT_EQ(Json::parse(form->calls->tools_json)[0]["parameters"], tools[0]["function"]["parameters"]);
+  request(server.port(), "POST", kPath, body({{"tools", tools}, {"tool_choice", "none"}}).dump());
+  EXPECT_FALSE(server.requests().back().form);
+}
+
+TEST(ChatWire, BudgetsOfReasoningByAllTheirNames) {
+  WireServer server(thinker());
+  const auto budget = [&](const Json& more) {
+    const WireReply reply = request(server.port(), "POST", kPath, body(more).dump());
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    const auto form = server.requests().back().form;
+    return form && form->reasoning_budget ? *form->reasoning_budget : -1;
+  };
+  EXPECT_EQ(budget(Json::object()), -1);
+  EXPECT_EQ(budget({{"reasoning_budget", 300}}), 300);
+  EXPECT_EQ(budget({{"reasoning_budget", -1}}), -1);
+  EXPECT_EQ(budget({{"thinking_budget_tokens", 20}}), 20);
+  EXPECT_EQ(budget({{"reasoning_effort", "low"}}), 2048);
+  EXPECT_EQ(budget({{"reasoning_effort", "high"}}), -1);
+  EXPECT_EQ(budget({{"reasoning_effort", "low"}, {"reasoning_budget", 9}}), 9);
+  EXPECT_EQ(request(server.port(), "POST", kPath, body({{"reasoning_budget", "many"}}).dump()).status, 400);
+  const auto form = server.requests().back().form;
+  ASSERT_TRUE(form);
+  EXPECT_EQ(server.text().tokenizer().decode(form->reasoning_end, false), "\n</think>\n\n");
+}
+
+TEST(ChatWire, DroppedReasoningComesBackIntoThePrompt) {
+  WireServer server(thinker());
+  server.answer({.text = "<think>\nLet me see.\n</think>\n\nFour."});
+  const auto prompt_of = [&](const Json& messages, const testing::WireHeaders& headers) {
+    EXPECT_EQ(request(server.port(), "POST", kPath, Json{{"messages", messages}}.dump(), headers).status,
+              200);
+    std::string text;
+    server.on_loop([&](testing::FakeService& service) { text = service.text_of(service.requests.back()); });
+    return text;
+  };
+  const testing::WireHeaders mine = {{"Authorization", "Bearer mine"}};
+  Json messages = Json::array({{{"role", "user"}, {"content", "2+2?"}}});
+  prompt_of(messages, mine);
+  messages.push_back({{"role", "assistant"}, {"content", "Four."}});
+  messages.push_back({{"role", "user"}, {"content", "Sure?"}});
+  EXPECT_NE(prompt_of(messages, mine).find("Let me see."), std::string::npos);
+  // Not for others, and not for what was not said.
+  EXPECT_EQ(prompt_of(messages, {{"Authorization", "Bearer theirs"}}).find("Let me see."), std::string::npos);
+  messages[1]["content"] = "Five.";
+  EXPECT_EQ(prompt_of(messages, mine).find("Let me see."), std::string::npos);
 }
 
 TEST(ChatWire, StopStringsEndTheContentOnly) {
@@ -361,7 +427,8 @@ TEST(ChatWire, OptionsReachTheModel) {
   EXPECT_EQ(got.sampling.logit_bias, (std::vector<std::pair<int32_t, float>>{{5, -100.f}}));
   EXPECT_EQ(got.max_tokens, 9);
   EXPECT_EQ(got.stop, std::vector<std::string>{"a"});
-  EXPECT_EQ(got.json_schema, R"({"type":"object"})");
+  ASSERT_TRUE(got.form);
+  EXPECT_EQ(got.form->json_schema, R"({"type":"object"})");
 }
 
 TEST(ChatWire, BoundariesAreWhereConversationsBranch) {

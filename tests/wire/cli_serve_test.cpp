@@ -182,6 +182,99 @@ TEST_F(CliServe, ALockedRegistry) {
   EXPECT_NE(by_name.error.find(registry), std::string::npos) << by_name.error;
 }
 
+// ChatML whose answers begin with reasoning, and Hermes' calls.
+constexpr const char* kThinkingTemplate =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}{{ m.content }}"
+    "{% for c in m.tool_calls %}<tool_call>\n{{ c.function | tojson }}\n</tool_call>{% endfor %}<|im_end|>\n"
+    "{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}";
+
+TEST_F(CliServe, HoldsAnswersToTheirFormBehindReasoning) {
+  const testing::TempFolder folder;
+  folder.write("thinking.jinja", kThinkingTemplate);
+  ServeProgram server(kModel, {"--chat-template", folder / "thinking.jinja", "--reasoning-budget", "12"});
+  json body = chat_body("How many legs has a spider?", 80, false);
+  body["response_format"] = {{"type", "json_schema"},
+                             {"json_schema",
+                              {{"schema",
+                                {{"type", "object"},
+                                 {"properties", {{"legs", {{"type", "integer"}, {"maximum", 99}}}}},
+                                 {"required", {"legs"}}}}}}};
+  const json whole = json::parse(ask(server.port(), body).body, nullptr, false);
+  const json& message = whole.at("choices")[0].at("message");
+  EXPECT_EQ(whole["choices"][0]["finish_reason"], "stop") << whole;
+  EXPECT_NE(message.value("reasoning", ""), "") << whole;
+  EXPECT_TRUE(
+      json::parse(message["content"].get<std::string>(), nullptr, false).at("legs").is_number_integer())
+      << whole;
+  EXPECT_LE(whole["usage"]["completion_tokens_details"]["reasoning_tokens"].get<int>(), 20) << whole;
+
+  // The same by pieces.
+  body["stream"] = true;
+  WireClient client(server.port(), kPatience);
+  client.send(post("/v1/chat/completions", body));
+  std::string content;
+  for (const auto& [event, data] : testing::sse_events(client.read_reply().body)) {
+    const json chunk = json::parse(data, nullptr, false);
+    if (chunk.is_object() && !chunk["choices"].empty())
+      content += chunk["choices"][0]["delta"].value("content", "");
+  }
+  EXPECT_EQ(content, message["content"]);
+
+  json forced = chat_body("What is the weather in Oslo?", 120, false);
+  forced["tools"] = {
+      {{"type", "function"},
+       {"function",
+        {{"name", "get_weather"},
+         {"strict", true},
+         {"parameters",
+          {{"type", "object"},
+           {"properties", {{"city", {{"type", "string"}, {"maxLength", 12}}}, {"days", {{"enum", {1, 7}}}}}},
+           {"required", {"city", "days"}},
+           {"additionalProperties", false}}}}}}};
+  forced["tool_choice"] = "required";
+  forced["parallel_tool_calls"] = false;
+  const json called = json::parse(ask(server.port(), forced).body, nullptr, false);
+  ASSERT_EQ(called.at("choices")[0].at("finish_reason"), "tool_calls") << called;
+  const json& call = called["choices"][0]["message"]["tool_calls"][0]["function"];
+  EXPECT_EQ(call["name"], "get_weather");
+  const json arguments = json::parse(call["arguments"].get<std::string>(), nullptr, false);
+  EXPECT_TRUE(arguments.at("city").is_string() && (arguments.at("days") == 1 || arguments.at("days") == 7))
+      << call;
+
+  forced["tools"][0]["function"]["parameters"]["properties"]["days"] = {{"not", json::object()}};
+  const WireReply refused = ask(server.port(), forced);
+  EXPECT_EQ(refused.status, 400) << refused.body;
+  EXPECT_NE(refused.body.find("get_weather"), std::string::npos) << refused.body;
+}
+
+TEST_F(CliServe, ReasoningThatAClientDroppedIsInTheCacheAgain) {
+  const testing::TempFolder folder;
+  folder.write("thinking.jinja", kThinkingTemplate);
+  ServeProgram server(kModel, {"--chat-template", folder / "thinking.jinja", "--reasoning-budget", "60"});
+  json body = chat_body("Name a river.", 90, false);
+  const json first = json::parse(ask(server.port(), body).body, nullptr, false);
+  const json& said = first.at("choices")[0].at("message");
+  ASSERT_NE(said.value("reasoning", ""), "") << first;
+  const auto cached_behind = [&](const std::string& content) {
+    json next = body;
+    next["messages"].push_back({{"role", "assistant"}, {"content", content}});
+    next["messages"].push_back({{"role", "user"}, {"content", "Another."}});
+    next["max_tokens"] = 2;
+    const json answer = json::parse(ask(server.port(), next).body, nullptr, false);
+    return answer.at("usage").at("prompt_tokens_details").at("cached_tokens").get<int>();
+  };
+  const int edited = cached_behind(said["content"].get<std::string>() + " (edited)");
+  const int same = cached_behind(said["content"]);
+  // All that the first answer computed, but for the token that was sampled last.
+  const json& usage = first["usage"];
+  EXPECT_GE(same, usage["prompt_tokens"].get<int>() +
+                      usage["completion_tokens_details"]["reasoning_tokens"].get<int>() - 2)
+      << first;
+  EXPECT_LT(edited, usage["prompt_tokens"].get<int>()) << first;
+}
+
 TEST_F(CliServe, SaysWhatItCannotDo) {
   const auto missing = testing::run_program({"serve", "/none/such"});
   EXPECT_EQ(missing.exit_code, 1);

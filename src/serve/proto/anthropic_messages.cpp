@@ -94,7 +94,7 @@ base::Status read_system(const Json& body, Json& messages) {
   return {};
 }
 
-base::Status read_claude_tools(const Fields& fields, Json& out) {
+base::Status read_claude_tools(const Fields& fields, Conversation& out) {
   const Json* tools = nullptr;
   RAFTER_TRY(fields.read_array("tools", tools));
   if (tools == nullptr) return {};
@@ -104,8 +104,8 @@ base::Status read_claude_tools(const Fields& fields, Json& out) {
     Json function = {{"name", tool.contains("name") ? tool["name"] : Json(nullptr)}};
     if (tool.contains("description")) function["description"] = tool["description"];
     function["parameters"] = tool["input_schema"];
-    RAFTER_ASSIGN(Json clean, clean_function(function));
-    out.push_back({{"type", "function"}, {"function", std::move(clean)}});
+    if (tool.contains("strict")) function["strict"] = tool["strict"];
+    RAFTER_TRY(add_tool(function, out));
   }
   return {};
 }
@@ -133,8 +133,13 @@ base::Status read_claude_choice(const Fields& fields, Ask& ask, ToolChoice& out)
 base::Status read_thinking(const Fields& fields, Conversation& out) {
   const Json* thinking = nullptr;
   RAFTER_TRY(fields.read_object("thinking", thinking));
-  if (thinking == nullptr || out.enable_thinking) return {};
+  if (thinking == nullptr) return {};
   const std::string type = text_field(*thinking, "type");
+  constexpr int64_t kMostBudget = 1 << 30;
+  std::optional<int64_t> budget;
+  RAFTER_TRY(Fields(*thinking).read("budget_tokens", budget, 0, kMostBudget));
+  if (type == "enabled" && budget) out.reasoning_budget = budget;
+  if (out.enable_thinking) return {};
   if (type == "enabled") out.enable_thinking = true;
   if (type == "disabled") out.enable_thinking = false;
   return {};
@@ -305,7 +310,7 @@ base::Result<Ask> parse_messages(const Json& body, bool counts_only) {
   RAFTER_TRY(read_sampling(fields, ask.sampling));
   ask.sampling.top_logprobs = -1;  // the protocol has no place for them
   RAFTER_TRY(read_stop(fields, "stop_sequences", ask.stop));
-  RAFTER_TRY(read_claude_tools(fields, conversation.tools));
+  RAFTER_TRY(read_claude_tools(fields, conversation));
   RAFTER_TRY(read_claude_choice(fields, ask, conversation.tool_choice));
   RAFTER_TRY(read_template_options(fields, conversation));
   RAFTER_TRY(read_thinking(fields, conversation));

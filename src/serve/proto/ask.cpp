@@ -111,7 +111,19 @@ base::Status read_response_format(const Json* format, std::optional<std::string>
   return {};
 }
 
-base::Status read_tools(const Fields& fields, Json& out) {
+base::Status add_tool(const Json& function, Conversation& out) {
+  RAFTER_ASSIGN(Json clean, clean_function(function));
+  Json declared = {{"name", clean["name"]}, {"parameters", Json::object()}, {"strict", false}};
+  for (const char* key : {"parameters", "strict"}) {
+    const auto found = function.find(key);
+    if (found != function.end() && !found->is_null()) declared[key] = *found;
+  }
+  out.functions.push_back(std::move(declared));
+  out.tools.push_back({{"type", "function"}, {"function", std::move(clean)}});
+  return {};
+}
+
+base::Status read_tools(const Fields& fields, Conversation& out) {
   const Json* tools = nullptr;
   RAFTER_TRY(fields.read_array("tools", tools));
   if (tools == nullptr) return {};
@@ -121,8 +133,7 @@ base::Status read_tools(const Fields& fields, Json& out) {
     if (type != tool.end() && *type != "function") continue;  // what other servers run themselves
     const auto nested = tool.find("function");
     const Json& function = nested != tool.end() ? *nested : tool;  // responses: flat
-    RAFTER_ASSIGN(Json clean, clean_function(function));
-    out.push_back({{"type", "function"}, {"function", std::move(clean)}});
+    RAFTER_TRY(add_tool(function, out));
   }
   return {};
 }
@@ -172,6 +183,13 @@ base::Status read_template_options(const Fields& fields, Conversation& out) {
   std::optional<bool> thinking;
   RAFTER_TRY(fields.read("enable_thinking", thinking));
   if (!out.enable_thinking) out.enable_thinking = thinking;
+  // llama.cpp has −1 for "without limit".
+  constexpr int64_t kMostBudget = 1 << 30;
+  for (const char* name : {"reasoning_budget", "thinking_budget_tokens", "thinking_budget"}) {
+    std::optional<int64_t> budget;
+    RAFTER_TRY(fields.read(name, budget, -1, kMostBudget));
+    if (budget && *budget >= 0) out.reasoning_budget = budget;
+  }
   std::string effort;
   RAFTER_TRY(fields.read("reasoning_effort", effort));
   return apply_effort(effort, out);

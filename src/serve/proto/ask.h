@@ -37,11 +37,14 @@ struct ToolChoice {
 
 struct Conversation {
   Json messages = Json::array();  // in OpenAI's form, normalised (proto/messages.h)
-  Json tools = Json::array();     // {"type": "function", "function": {…}}
+  Json tools = Json::array();     // {"type": "function", "function": {…}}, cleaned for templates
+  Json functions =
+      Json::array();  // the same as {"name", "parameters", "strict"}, as the client declared them
   ToolChoice tool_choice;
   Json template_variables = Json::object();  // chat_template_kwargs
   std::optional<bool> enable_thinking;
-  std::string reasoning_effort;  // empty: not given
+  std::string reasoning_effort;             // empty: not given
+  std::optional<int64_t> reasoning_budget;  // tokens
 };
 
 // Text or tokens to continue as they are.
@@ -61,6 +64,7 @@ struct Ask {
   bool parallel_calls = true;              // false: the answer ends with its first call
   std::optional<std::string> json_schema;  // the answer is JSON that obeys it
   std::string model;                       // as the client named it; may be empty
+  std::string client;                      // whose request it is: the API key it brought; may be empty
 };
 
 // The fields that chat, completions, messages and responses share. Errors: invalid_argument.
@@ -69,10 +73,12 @@ base::Status read_sampling(const Fields& fields, SamplingFields& out);
 base::Status read_stop(const Fields& fields, const char* name, std::vector<std::string>& out);
 // OpenAI's `response_format`, or the `format` inside responses' `text`: text, json_object, json_schema.
 base::Status read_response_format(const Json* format, std::optional<std::string>& out);
-// OpenAI's `tools` (also responses' flat form), cleaned: function definitions only, every schema typed.
-base::Status read_tools(const Fields& fields, Json& out);
+// OpenAI's `tools` (also responses' flat form): function definitions only.
+base::Status read_tools(const Fields& fields, Conversation& out);
+// {"name", "description"?, "parameters"?, "strict"?} as one more tool.
+base::Status add_tool(const Json& function, Conversation& out);
 base::Status read_tool_choice(const Fields& fields, ToolChoice& out);
-// `chat_template_kwargs`, `reasoning_effort`, `enable_thinking`.
+// `chat_template_kwargs`, `reasoning_effort`, `enable_thinking`, and budgets by the names that clients use.
 base::Status read_template_options(const Fields& fields, Conversation& out);
 // "none" … "high" and what else clients send; sets enable_thinking unless it is set.
 base::Status apply_effort(const std::string& effort, Conversation& out);

@@ -193,7 +193,7 @@ base::Result<Ask> parse_ollama_chat(const Json& body) {
     }
   }
   RAFTER_ASSIGN(conversation.messages, normalise_messages(&messages));
-  RAFTER_TRY(read_tools(fields, conversation.tools));
+  RAFTER_TRY(read_tools(fields, conversation));
   RAFTER_TRY(read_think(fields, conversation));
   ask.prompt = std::move(conversation);
   return ask;

@@ -138,7 +138,7 @@ base::Result<ChatAsk> parse_chat(const Json& body) {
   RAFTER_TRY(read_stop(fields, "stop", ask.stop));
   RAFTER_TRY(fields.read("parallel_tool_calls", ask.parallel_calls));
   RAFTER_TRY(fields.read("ignore_eos", ask.ignore_end));
-  RAFTER_TRY(read_tools(fields, conversation.tools));
+  RAFTER_TRY(read_tools(fields, conversation));
   RAFTER_TRY(read_tool_choice(fields, conversation.tool_choice));
   RAFTER_TRY(read_template_options(fields, conversation));
   RAFTER_TRY(read_response_format(fields.find("response_format"), ask.json_schema));

@@ -144,7 +144,7 @@ base::Status read_options(const Fields& fields, Ask& ask, Conversation& conversa
   ask.max_tokens = limit ? limit : other_limit;
   RAFTER_TRY(read_stop(fields, "stop", ask.stop));
   RAFTER_TRY(fields.read("parallel_tool_calls", ask.parallel_calls));
-  RAFTER_TRY(read_tools(fields, conversation.tools));
+  RAFTER_TRY(read_tools(fields, conversation));
   RAFTER_TRY(read_tool_choice(fields, conversation.tool_choice));
   RAFTER_TRY(read_template_options(fields, conversation));
   const Json *reasoning = nullptr, *text = nullptr;
