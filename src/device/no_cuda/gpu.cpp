@@ -38,6 +38,15 @@ GpuGraph& GpuGraph::operator=(GpuGraph&& other) noexcept {
 }
 GpuGraph::~GpuGraph() = default;
 
+base::Result<GpuEvent> GpuEvent::create() { return refused(); }
+GpuEvent::GpuEvent(GpuEvent&& other) noexcept { *this = std::move(other); }
+GpuEvent& GpuEvent::operator=(GpuEvent&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+GpuEvent::~GpuEvent() = default;
+base::Status GpuEvent::wait_blocking() { return refused(); }
+
 base::Result<GpuStream> GpuStream::create() { return refused(); }
 GpuStream::GpuStream(GpuStream&& other) noexcept { *this = std::move(other); }
 GpuStream& GpuStream::operator=(GpuStream&& other) noexcept {
@@ -54,5 +63,6 @@ base::Status GpuStream::check_launches(const char*) { return refused(); }
 base::Status GpuStream::begin_capture() { return refused(); }
 base::Result<GpuGraph> GpuStream::end_capture() { return refused(); }
 base::Status GpuStream::launch(const GpuGraph&) { return refused(); }
+base::Status GpuStream::record(GpuEvent&) { return refused(); }
 
 }  // namespace rafter::device
