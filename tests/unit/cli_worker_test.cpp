@@ -155,7 +155,8 @@ TEST_F(Worker, HoldsAnswersToASchema) {
   ASSERT_TRUE(served.run_until_ready());
   CompletionRequest request = request_of(3, 5, 200);
   request.ignore_end = false;
-  request.form.emplace().json_schema = R"({"type":"object","properties":{"a":{"type":"boolean"}},"required":["a"]})";
+  request.form.emplace().json_schema =
+      R"({"type":"object","properties":{"a":{"type":"boolean"}},"required":["a"]})";
   const decode::GenerationResult result = served.ask(request);
   ASSERT_FALSE(result.error) << result.error->message();
   const auto json = nlohmann::json::parse(result.text, nullptr, false);

@@ -311,13 +311,13 @@ TEST_F(CliServe, AConversationOutlivesTheServer) {
   };
   std::string said;
   {
-    ServeProgram server({"--prompt-cache-dir", cache.path()});
+    ServeProgram server(kModel, {"--prompt-cache-dir", cache.path()});
     const WireReply reply = ask(server.port(), body);
     said = content_of(reply);
     EXPECT_EQ(cached_of(reply), 0);
     EXPECT_EQ(server.end(SIGTERM), 0);
   }
-  ServeProgram server({"--prompt-cache-dir", cache.path()});
+  ServeProgram server(kModel, {"--prompt-cache-dir", cache.path()});
   const WireReply again = ask(server.port(), body);
   EXPECT_EQ(content_of(again), said);
   EXPECT_GT(cached_of(again), 100);
