@@ -23,7 +23,7 @@ struct PlanFlags {
 
 void print_json(const std::string& name, const PlanFlags& flags, const plan::Plan& plan) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
-  for (const plan::StepDescription& step : plan::describe(plan, flags.rows, flags.positions)) {
+  for (const plan::StepDescription& step : plan::describe(plan, flags.rows, 1, flags.positions)) {
     steps.push_back({{"index", step.index},
                      {"layer", step.layer},
                      {"role", step.role},

@@ -23,7 +23,7 @@ void attribute(const plan::Plan& plan, const std::vector<engine::StepProfile>& p
                int64_t context, double host_us, StepFigures& figures) {
   std::vector<std::string> order;
   std::map<std::string, OpFigure> by_role;
-  const std::vector<plan::StepDescription> steps = plan::describe(plan, rows, context);
+  const std::vector<plan::StepDescription> steps = plan::describe(plan, rows, rows, context);
   double region_us = 0, busy_us = 0;
   const double count = static_cast<double>(profiles.size()) * profiles[0].workers * 1e3;  // ns → mean us
   for (const engine::StepProfile& profile : profiles) region_us += static_cast<double>(profile.region_ns);

@@ -130,7 +130,7 @@ void print_step(const StepDescription& s, std::ostream& out) {
 
 }  // namespace
 
-std::vector<StepDescription> describe(const Plan& plan, int64_t rows, int64_t context) {
+std::vector<StepDescription> describe(const Plan& plan, int64_t rows, int64_t wanted, int64_t context) {
   std::vector<StepDescription> steps;
   for (size_t i = 0; i < plan.ops.size(); ++i) {
     const Op& op = plan.ops[i];
@@ -141,9 +141,9 @@ std::vector<StepDescription> describe(const Plan& plan, int64_t rows, int64_t co
     s.role = op.role;
     s.op = op_name(op.args);
     s.kernel = i < plan.kernels.size() ? plan.kernels[i] : "";
-    s.shape = shape_of(plan, op, on_wanted ? 1 : rows);
+    s.shape = shape_of(plan, op, on_wanted ? wanted : rows);
     s.formats = formats_of(op);
-    s.cost = op_cost(plan, op, rows, 1, context);
+    s.cost = op_cost(plan, op, rows, wanted, context);
     s.barrier = i < plan.barrier_before.size() && plan.barrier_before[i];
     steps.push_back(std::move(s));
   }
@@ -151,7 +151,7 @@ std::vector<StepDescription> describe(const Plan& plan, int64_t rows, int64_t co
 }
 
 void print_plan(const Plan& plan, int64_t rows, int64_t context, bool every_layer, std::ostream& out) {
-  const std::vector<StepDescription> steps = describe(plan, rows, context);
+  const std::vector<StepDescription> steps = describe(plan, rows, 1, context);
   out << fmt::format("{:>4}  {:<5} {:<34} {:<13} {:<18} {:<28} {:<16} {:>13} {:>14}\n", "step", "layer",
                      "role", "op", "kernel", "shape", "format", "bytes", "operations");
   Cost total;

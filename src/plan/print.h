@@ -22,7 +22,8 @@ struct StepDescription {
   bool barrier = false;
 };
 
-std::vector<StepDescription> describe(const Plan& plan, int64_t rows, int64_t context);
+// `wanted` as for op_cost.
+std::vector<StepDescription> describe(const Plan& plan, int64_t rows, int64_t wanted, int64_t context);
 
 // A table of steps, repeated layers folded unless `every_layer`, and the sums below it.
 void print_plan(const Plan& plan, int64_t rows, int64_t context, bool every_layer, std::ostream& out);

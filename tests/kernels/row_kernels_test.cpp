@@ -420,8 +420,8 @@ StepRows append_rows(int count) {
   StepRows step;
   step.block_tables = {3, 0, 11, 7, 1, 5, 9, 2, 10, 4, 8, 6};
   step.block_table_stride = 4;
-  for (int row = 0; row < count; ++row) {
-    const int position = (row * 53) % 256;
+  for (int row = 0; row < count; ++row) {  // three sequences, each in order, across the ends of blocks
+    const int position = 50 + 60 * (row % 3) + row / 3;
     step.add(row % 3, position, 0, position + 1);
   }
   return step;

@@ -100,7 +100,7 @@ TEST(Plan, ThePrinterFoldsEqualLayersAndSumsBytes) {
   // Per layer (128+64+64)·64 + 64·128 + 2·160·64 + 64·160 bf16 weights, and the head.
   const int64_t weights = 4 * ((256 * 64) + (64 * 128) + (320 * 64) + (64 * 160)) * 2 + 320 * 64 * 2;
   int64_t matmul_bytes = 0;
-  for (const plan::StepDescription& s : plan::describe(plan, 1, 100)) {
+  for (const plan::StepDescription& s : plan::describe(plan, 1, 1, 100)) {
     if (s.op == "matmul") matmul_bytes += s.cost.weight_bytes;
   }
   EXPECT_EQ(matmul_bytes, weights);
