@@ -220,7 +220,7 @@ TEST_F(CliServe, HoldsAnswersToTheirFormBehindReasoning) {
     if (chunk.is_object() && !chunk["choices"].empty())
       content += chunk["choices"][0]["delta"].value("content", "");
   }
-  EXPECT_EQ(content, message["content"]);
+  EXPECT_EQ(content, message["content"].get<std::string>());
 
   json forced = chat_body("What is the weather in Oslo?", 120, false);
   forced["tools"] = {
