@@ -74,7 +74,8 @@ void run(const Shape& shape, int32_t rows, const device::GpuInfo& gpu) {
   auto* const x = reinterpret_cast<float*>(values.data());
   kernels::CudaLaunch launch;
   launch.stream = stream.handle(), launch.capacity = rows, launch.multiprocessors = gpu.multiprocessors;
-  device::GpuMemory scratch = checked(device::GpuMemory::allocate(table.matmul_scratch(a, rows)));
+  launch.shared_bytes = gpu.shared_bytes;
+  device::GpuMemory scratch = checked(device::GpuMemory::allocate(table.matmul_scratch(a, launch)));
   checked(stream.fill_zero(scratch.data(), scratch.size()));
   launch.scratch = scratch.data();
   device::GpuMemory counters =

@@ -34,9 +34,6 @@ class CudaExecutor::Bound final : public BoundPlan {
 
 namespace {
 
-// What the largest kernels take: an A100 has 163 KiB for a block, an H100 227, consumer GPUs 99.
-constexpr int64_t kLeastSharedBytes = 160 * 1024;
-
 constexpr size_t kAlignment = 256;
 size_t round_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -299,15 +296,16 @@ base::Result<std::unique_ptr<BoundPlan>> CudaExecutor::bind_plan(plan::Plan plan
   }
   size_t scratch = kAlignment;
   bound->max_positions_ = max_positions;
+  const CudaLaunch launch = launch_of(*bound);
   for (plan::Op& op : p.ops) {
     if (const auto* matmul = std::get_if<MatmulArgs>(&op.args))
-      scratch = std::max(scratch, table.matmul_scratch(*matmul, p.capacity));
+      scratch = std::max(scratch, table.matmul_scratch(*matmul, launch));
     p.kernels.push_back(std::holds_alternative<MatmulArgs>(op.args)
-                            ? table.matmul_kernel_name(std::get<MatmulArgs>(op.args), p.capacity)
+                            ? table.matmul_kernel_name(std::get<MatmulArgs>(op.args), launch)
                             : plan::op_name(op.args));
     bind_op(*bound, op);
     if (const auto* attention = std::get_if<AttentionArgs>(&op.args))
-      scratch = std::max(scratch, table.attention_scratch(*attention, p.capacity, max_positions));
+      scratch = std::max(scratch, table.attention_scratch(*attention, launch));
   }
   scratch = std::max(scratch, table.greedy_scratch(p.capacity));
   RAFTER_ASSIGN(bound->scratch_, device::GpuMemory::allocate(round_up(scratch)));
@@ -336,25 +334,57 @@ base::Result<device::GpuGraph> CudaExecutor::capture(Bound& bound, bool greedy) 
   return graph;
 }
 
-void CudaExecutor::launch_all(Bound& bound, bool greedy) {
-  const CudaKernels& table = *cuda_kernels();
+CudaLaunch CudaExecutor::launch_of(const Bound& bound) const {
   CudaLaunch launch;
   launch.stream = stream_.handle(), launch.capacity = bound.plan_.capacity;
-  launch.multiprocessors = gpu_.multiprocessors, launch.max_positions = bound.max_positions_;
+  launch.multiprocessors = gpu_.multiprocessors, launch.shared_bytes = gpu_.shared_bytes;
+  launch.max_positions = bound.max_positions_;
   launch.scratch = bound.scratch_.data();
   launch.counters = reinterpret_cast<int32_t*>(counters_.data());
+  return launch;
+}
+
+// Whether op `index` leaves its output as bf16: nothing reads it but the product that comes next.
+bool CudaExecutor::hands_on_bf16(const plan::Plan& plan, size_t index, const CudaLaunch& launch) const {
+  const CudaKernels& table = *cuda_kernels();
+  const plan::Op& op = plan.ops[index];
+  const auto* matmul = std::get_if<MatmulArgs>(&op.args);
+  const auto* attention = std::get_if<AttentionArgs>(&op.args);
+  const bool gives = (matmul != nullptr && table.gives_bf16(*matmul, launch)) ||
+                     (attention != nullptr && table.attention_gives_bf16(*attention, launch));
+  if (!gives || op.outputs.size() != 1 || index + 1 == plan.ops.size()) return false;
+  const plan::Value value = op.outputs[0];
+  const auto is_value = [&](plan::Value other) { return other.id == value.id; };
+  if (is_value(plan.logits)) return false;
+  for (const auto& [name, tap] : plan.taps) {
+    if (is_value(tap)) return false;
+  }
+  for (size_t i = index + 1; i < plan.ops.size(); ++i) {
+    const auto readers = std::count_if(plan.ops[i].inputs.begin(), plan.ops[i].inputs.end(), is_value);
+    if (readers != (i == index + 1 ? 1 : 0)) return false;
+  }
+  const plan::Op& next = plan.ops[index + 1];
+  const auto* reader = std::get_if<MatmulArgs>(&next.args);
+  return reader != nullptr && is_value(next.inputs[0]) && table.takes_bf16(*reader, launch);
+}
+
+void CudaExecutor::launch_all(Bound& bound, bool greedy) {
+  const CudaKernels& table = *cuda_kernels();
+  CudaLaunch launch = launch_of(bound);
   const std::vector<plan::Op>& ops = bound.plan_.ops;
   for (size_t i = 0; i < ops.size(); ++i) {
+    launch.bf16_in = launch.bf16_out;
+    launch.bf16_out = hands_on_bf16(bound.plan_, i, launch);
     const auto* rope = std::get_if<RopeAppendArgs>(&ops[i].args);
     const auto* next = i + 1 < ops.size() ? std::get_if<AttentionArgs>(&ops[i + 1].args) : nullptr;
-    if (rope != nullptr && next != nullptr &&
-        table.fuses_rope_attention(*rope, *next, launch.capacity, launch.max_positions)) {
+    if (rope != nullptr && next != nullptr && table.fuses_rope_attention(*rope, *next, launch)) {
       table.rope_attention(*rope, *next, launch);
       ++i;
       continue;
     }
     std::visit([&](const auto& args) { LauncherOf{table}(args)(args, launch); }, ops[i].args);
   }
+  launch.bf16_in = launch.bf16_out = false;
   if (!greedy) return;
   const plan::Value logits = bound.plan_.logits;
   table.greedy({reinterpret_cast<const StepInput*>(input_memory_.data()), bound.device_values(logits),

@@ -54,6 +54,8 @@ class CudaExecutor final : public Executor {
   kernels::KvLayer cache_layer(int32_t layer) const;
   base::Status refuse_unsupported(const plan::Plan& plan) const;
   void bind_op(Bound& bound, plan::Op& op);
+  bool hands_on_bf16(const plan::Plan& plan, size_t index, const kernels::CudaLaunch& launch) const;
+  kernels::CudaLaunch launch_of(const Bound& bound) const;
   void launch_all(Bound& bound, bool greedy);
   base::Result<device::GpuGraph> capture(Bound& bound, bool greedy);
   base::Status copy_input(const Bound& bound);

@@ -2,6 +2,7 @@
 // this machine has no GPU.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include <gtest/gtest.h>
 
@@ -100,6 +101,27 @@ TEST_P(Cuda, OrderIsAContract) {
   for (int other = 1; other < kCompany; ++other)
     rows.push_back({other, 0, gpu->create_sequence().value(), true, 0});
   EXPECT_EQ(logits_of_step(*gpu, rows), prompt);
+}
+
+// A GPU whose blocks get less memory (99 KiB, as sm_86 and sm_89 have it) runs other bodies, to the same
+// bits.
+TEST_P(Cuda, LittleSharedMemoryIsTheSame) {
+  const auto all = open_engine(path_, ExecutorKind::cuda);
+  setenv("RAFTER_GPU_SHARED_BYTES", "101376", 1);
+  const auto little = open_engine(path_, ExecutorKind::cuda);
+  unsetenv("RAFTER_GPU_SHARED_BYTES");
+  ASSERT_TRUE(all && little);
+  EXPECT_EQ(logits_of_prompt(*little), logits_of_prompt(*all));
+  std::vector<Row> rows;
+  for (int other = 1; other <= kCompany; ++other) {
+    for (Engine* engine : {all.get(), little.get()}) ASSERT_EQ(engine->create_sequence().value(), other);
+    rows.push_back({other, 0, other, true, 0});
+    if (other == 1 || other == 8 || other == kCompany) {
+      EXPECT_EQ(logits_of_step(*little, rows), logits_of_step(*all, rows)) << other << " rows";
+      for (Engine* engine : {all.get(), little.get()})
+        for (const Row& row : rows) engine->truncate(row.sequence, 0);
+    }
+  }
 }
 
 // Tokens that stay on the device: those that the logits choose, through every length; and the sequence

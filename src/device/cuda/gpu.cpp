@@ -1,5 +1,7 @@
 #include "device/gpu.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include <cuda_runtime_api.h>
@@ -14,6 +16,15 @@ base::Status checked(cudaError_t code, const char* call) {
       memory ? base::ErrorCode::out_of_memory : base::ErrorCode::io,
       fmt::format("{}: {}", call, cudaGetErrorString(code)), "GPU",
       memory ? "use a smaller --ctx or a smaller model" : "restart the program; the GPU may have failed"};
+}
+
+// What a block gets of an SM's memory. RAFTER_GPU_SHARED_BYTES makes it less, so that what a smaller GPU
+// would run can be tested on a larger one.
+int64_t shared_bytes_of(const cudaDeviceProp& properties) {
+  const auto bytes = static_cast<int64_t>(properties.sharedMemPerBlockOptin);
+  const char* const most = std::getenv("RAFTER_GPU_SHARED_BYTES");
+  const long long asked = most == nullptr ? 0 : std::strtoll(most, nullptr, 10);
+  return asked > 0 ? std::min<int64_t>(bytes, asked) : bytes;
 }
 
 cudaStream_t stream_of(void* handle) { return static_cast<cudaStream_t>(handle); }
@@ -37,12 +48,8 @@ base::Result<GpuInfo> use_gpu(int index) {
   RAFTER_TRY(checked(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties"));
   size_t free_bytes = 0, total_bytes = 0;
   RAFTER_TRY(checked(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo"));
-  return GpuInfo{properties.name,
-                 index,
-                 properties.multiProcessorCount,
-                 static_cast<int64_t>(properties.sharedMemPerBlockOptin),
-                 total_bytes,
-                 free_bytes};
+  return GpuInfo{properties.name, index,     properties.multiProcessorCount, shared_bytes_of(properties),
+                 total_bytes,     free_bytes};
 }
 
 base::Result<GpuMemory> GpuMemory::allocate(size_t bytes) {

@@ -13,7 +13,7 @@ bool has_tensor_body(const AttentionArgs& a) {
 
 template <int kHeadDim>
 void launch_tensor(const AttentionArgs& a, const RopeAppendArgs* rope, const CudaLaunch& l) {
-  if (supports_attention_rows(a, l.capacity, l.max_positions)) return attention_rows<kHeadDim>(a, rope, l);
+  if (supports_attention_rows(a, l)) return attention_rows<kHeadDim>(a, rope, l);
   attention_prompt<kHeadDim>(a, l);
 }
 
@@ -21,15 +21,17 @@ void launch_tensor(const AttentionArgs& a, const RopeAppendArgs* rope, const Cud
 
 bool supports_attention(const AttentionArgs& a) { return has_tensor_body(a) || supports_attention_any(a); }
 
-size_t attention_scratch(const AttentionArgs& a, int64_t capacity, int64_t max_positions) {
-  const bool rows = has_tensor_body(a) && supports_attention_rows(a, capacity, max_positions);
-  return rows ? static_cast<size_t>(attention_rows_scratch(a, capacity, max_positions)) : 0;
+bool attention_gives_bf16(const AttentionArgs& a, const CudaLaunch& l) {
+  return has_tensor_body(a) && supports_attention_rows(a, l);
 }
 
-bool fuses_rope_attention(const RopeAppendArgs& rope, const AttentionArgs& a, int64_t capacity,
-                          int64_t max_positions) {
-  return capacity == 1 && rope.q.out == a.q && has_tensor_body(a) &&
-         supports_attention_rows(a, capacity, max_positions);
+size_t attention_scratch(const AttentionArgs& a, const CudaLaunch& l) {
+  const bool rows = has_tensor_body(a) && supports_attention_rows(a, l);
+  return rows ? static_cast<size_t>(attention_rows_scratch(a, l)) : 0;
+}
+
+bool fuses_rope_attention(const RopeAppendArgs& rope, const AttentionArgs& a, const CudaLaunch& l) {
+  return l.capacity == 1 && rope.q.out == a.q && has_tensor_body(a) && supports_attention_rows(a, l);
 }
 
 void rope_attention(const RopeAppendArgs& rope, const AttentionArgs& a, const CudaLaunch& l) {

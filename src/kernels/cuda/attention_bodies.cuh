@@ -6,8 +6,8 @@
 namespace rafter::kernels::cuda {
 
 // Few rows: a block per row and kv head. Scratch in bytes, for the parts of splits.
-bool supports_attention_rows(const AttentionArgs& a, int64_t capacity, int64_t max_positions);
-int64_t attention_rows_scratch(const AttentionArgs& a, int64_t capacity, int64_t max_positions);
+bool supports_attention_rows(const AttentionArgs& a, const CudaLaunch& l);
+int64_t attention_rows_scratch(const AttentionArgs& a, const CudaLaunch& l);
 // With `rope`, whose queries the attention takes: that op too; for steps of one row.
 template <int kHeadDim>
 void attention_rows(const AttentionArgs& a, const RopeAppendArgs* rope, const CudaLaunch& l);

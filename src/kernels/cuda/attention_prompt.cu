@@ -121,6 +121,7 @@ template <int kHeadDim>
 void attention_prompt(const AttentionArgs& a, const CudaLaunch& l) {
   const dim3 grid(static_cast<unsigned>((l.capacity + kRows - 1) / kRows), static_cast<unsigned>(a.heads));
   constexpr size_t kShared = 2 * ChunkTile<kHeadDim>::kBytes + kHeadDim / 8 * 4 * kThreads * 4;
+  static_assert(kShared <= kLeastSharedBytes);
   launch(attention_prompt_kernel<kHeadDim>, grid, kThreads, kShared, l.stream, a);
 }
 

@@ -24,6 +24,11 @@ constexpr int64_t kMostRows = 64;
 // Of one split in scratch, per query head: maximum, sum, values.
 __host__ __device__ constexpr int part_floats(int head_dim) { return head_dim + 2; }
 
+// Of a block's shared memory: a split's chunks, and the queries and the key that a fused launch rotates.
+constexpr int64_t tiles_bytes(int head_dim) { return int64_t{kChunksPerSplit} * 2 * kChunk * head_dim * 2; }
+constexpr int64_t queries_bytes(int head_dim) { return int64_t{kTileHeads + 1} * head_dim * 4; }
+constexpr int64_t kStaticBytes = 1024;
+
 // merge() of one value.
 struct Merged {
   float maximum = -INFINITY, sum = 0, value = 0;
@@ -40,7 +45,7 @@ int64_t splits_of(int64_t max_positions) { return (max_positions + kSplitPositio
 
 int head_tiles(const AttentionArgs& a) { return (a.heads / a.cache.kv_heads + kTileHeads - 1) / kTileHeads; }
 
-template <int kHeadDim, bool kFused>
+template <int kHeadDim, bool kFused, bool kBf16Out>
 __global__ void __launch_bounds__(kThreads)
     attention_rows_kernel(const __grid_constant__ AttentionArgs a,
                           const __grid_constant__ RopeAppendArgs rope, float* scratch, int32_t* counters,
@@ -159,6 +164,13 @@ __global__ void __launch_bounds__(kThreads)
   static_assert(kTileHeads * kStride * 4 <= Tile::kBytes);
   __shared__ float maxima[kChunksPerSplit][kTileHeads], sums[kChunksPerSplit][kTileHeads];
   const bool only = end_split - first_split <= 1;
+  const auto put = [&](int i, float value) {
+    const int64_t at = (row * a.heads + first_head) * kHeadDim + i;
+    if constexpr (kBf16Out)
+      reinterpret_cast<__nv_bfloat16*>(a.out)[at] = __float2bfloat16_rn(value);
+    else
+      a.out[at] = value;
+  };
   for (int split = own_split; split < end_split; split += slots) {
     const int chunk = split * kChunksPerSplit + warp;
     if (!kFused || split != own_split) copy_chunk(split, to[0]);
@@ -189,7 +201,7 @@ __global__ void __launch_bounds__(kThreads)
         all.add(maxima[c][head], sums[c][head],
                 reinterpret_cast<const float*>(shared + c * Tile::kBytes)[head * kStride + d]);
       if (only) {
-        a.out[(row * a.heads + first_head) * kHeadDim + i] = all.value / all.sum;
+        put(i, all.value / all.sum);
       } else {
         float* const part = part_of(split, head);
         part[2 + d] = all.value;
@@ -200,8 +212,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (only) {
     if (end_split <= first_split && blockIdx.z == 0)
-      for (int i = threadIdx.x; i < heads * kHeadDim; i += kThreads)
-        a.out[(row * a.heads + first_head) * kHeadDim + i] = 0;
+      for (int i = threadIdx.x; i < heads * kHeadDim; i += kThreads) put(i, 0);
     return;
   }
   __threadfence();
@@ -221,18 +232,19 @@ __global__ void __launch_bounds__(kThreads)
       const float* part = part_of(split, head);
       all.add(__ldcg(part), __ldcg(part + 1), __ldcg(part + 2 + d));
     }
-    a.out[(row * a.heads + first_head) * kHeadDim + i] = all.value / all.sum;
+    put(i, all.value / all.sum);
   }
 }
 
 }  // namespace
 
-bool supports_attention_rows(const AttentionArgs& a, int64_t capacity, int64_t max_positions) {
-  return capacity <= kMostRows && attention_rows_scratch(a, capacity, max_positions) <= kMostScratch;
+bool supports_attention_rows(const AttentionArgs& a, const CudaLaunch& l) {
+  return l.capacity <= kMostRows && attention_rows_scratch(a, l) <= kMostScratch &&
+         tiles_bytes(a.cache.head_dim) + queries_bytes(a.cache.head_dim) + kStaticBytes <= l.shared_bytes;
 }
 
-int64_t attention_rows_scratch(const AttentionArgs& a, int64_t capacity, int64_t max_positions) {
-  return capacity * a.heads * splits_of(max_positions) * part_floats(a.cache.head_dim) * 4;
+int64_t attention_rows_scratch(const AttentionArgs& a, const CudaLaunch& l) {
+  return l.capacity * a.heads * splits_of(l.max_positions) * part_floats(a.cache.head_dim) * 4;
 }
 
 template <int kHeadDim>
@@ -244,16 +256,17 @@ void attention_rows(const AttentionArgs& a, const RopeAppendArgs* rope, const Cu
   const int64_t room = blocks / (l.capacity * groups);
   const dim3 grid(static_cast<unsigned>(l.capacity), static_cast<unsigned>(groups),
                   static_cast<unsigned>(std::clamp<int64_t>(room, 1, splits)));
-  constexpr size_t kTiles = kChunksPerSplit * ChunkTile<kHeadDim>::kBytes,
-                   kQueries = (kTileHeads + 1) * kHeadDim * 4;
+  constexpr size_t kTiles = tiles_bytes(kHeadDim), kQueries = queries_bytes(kHeadDim);
+  static_assert(kTiles == kChunksPerSplit * ChunkTile<kHeadDim>::kBytes);
   auto* const scratch = reinterpret_cast<float*>(l.scratch);
   if (rope != nullptr) {
-    launch(attention_rows_kernel<kHeadDim, true>, grid, kThreads, kTiles + kQueries, l.stream, a, *rope,
-           scratch, l.counters, splits);
-  } else {
-    launch(attention_rows_kernel<kHeadDim, false>, grid, kThreads, kTiles, l.stream, a, RopeAppendArgs{},
-           scratch, l.counters, splits);
+    launch(attention_rows_kernel<kHeadDim, true, false>, grid, kThreads, kTiles + kQueries, l.stream, a,
+           *rope, scratch, l.counters, splits);
+    return;
   }
+  launch(l.bf16_out ? attention_rows_kernel<kHeadDim, false, true>
+                    : attention_rows_kernel<kHeadDim, false, false>,
+         grid, kThreads, kTiles, l.stream, a, RopeAppendArgs{}, scratch, l.counters, splits);
 }
 
 template void attention_rows<32>(const AttentionArgs&, const RopeAppendArgs*, const CudaLaunch&);

@@ -15,16 +15,19 @@ void attention(const AttentionArgs& args, const CudaLaunch& launch);
 void swiglu(const SwigluArgs& args, const CudaLaunch& launch);
 void add(const AddArgs& args, const CudaLaunch& launch);
 void select_rows(const SelectRowsArgs& args, const CudaLaunch& launch);
-bool fuses_rope_attention(const RopeAppendArgs& rope, const AttentionArgs& attention, int64_t capacity,
-                          int64_t max_positions);
+bool fuses_rope_attention(const RopeAppendArgs& rope, const AttentionArgs& attention,
+                          const CudaLaunch& launch);
 void rope_attention(const RopeAppendArgs& rope, const AttentionArgs& attention, const CudaLaunch& launch);
 bool supports_attention(const AttentionArgs& args);
-size_t attention_scratch(const AttentionArgs& args, int64_t capacity, int64_t max_positions);
+bool attention_gives_bf16(const AttentionArgs& args, const CudaLaunch& launch);
+size_t attention_scratch(const AttentionArgs& args, const CudaLaunch& launch);
 
 void matmul(const MatmulArgs& args, const CudaLaunch& launch);
 bool fuses_matmul(const MatmulArgs& args);
-size_t matmul_scratch(const MatmulArgs& args, int64_t capacity);
-const char* matmul_kernel_name(const MatmulArgs& args, int64_t capacity);
+bool takes_bf16(const MatmulArgs& args, const CudaLaunch& launch);
+bool gives_bf16(const MatmulArgs& args, const CudaLaunch& launch);
+size_t matmul_scratch(const MatmulArgs& args, const CudaLaunch& launch);
+const char* matmul_kernel_name(const MatmulArgs& args, const CudaLaunch& launch);
 
 void greedy(const GreedyArgs& args, const CudaLaunch& launch);
 size_t greedy_scratch(int64_t capacity);

@@ -29,6 +29,9 @@ const CudaKernels* cuda_kernels() {
     t.greedy_scratch = cuda::greedy_scratch;
     t.relaid_bytes = cuda::relaid_bytes;
     t.relay = cuda::relay;
+    t.takes_bf16 = cuda::takes_bf16;
+    t.gives_bf16 = cuda::gives_bf16;
+    t.attention_gives_bf16 = cuda::attention_gives_bf16;
     return t;
   }();
   return &table;

@@ -20,13 +20,20 @@ namespace rafter::kernels {
 
 inline constexpr int64_t kLaunchCounters = 64 * 1024;
 
+// Shared memory of a block that some kernel of every op is content with: what every GPU has from sm_80 on.
+// (An A100 has 163 KiB, an H100 227.)
+inline constexpr int64_t kLeastSharedBytes = 99 * 1024;
+
 struct CudaLaunch {
   void* stream = nullptr;  // a cudaStream_t
   int64_t capacity = 0;    // rows of the bucket
   int multiprocessors = 0;
-  int64_t max_positions = 0;     // what a row may attend to at most
+  int64_t shared_bytes = 0;   // of an SM's own memory that a block can get at most, kLeastSharedBytes or more
+  int64_t max_positions = 0;  // what a row may attend to at most
   std::byte* scratch = nullptr;  // of the size that the op's scratch function gives, 256-byte aligned
   int32_t* counters = nullptr;   // kLaunchCounters zeros, which every kernel leaves as zeros
+  // A value handed from one op to the next as bf16, in the buffer meant for floats: where takes_bf16 says so.
+  bool bf16_in = false, bf16_out = false;
 };
 
 // What ends a step whose rows go on by themselves: row i's logits choose the next token of row i, lower
@@ -53,8 +60,7 @@ struct CudaKernels {
 
   // rope_append and the attention that follows it as one launch, where fuses_rope_attention says so.
   void (*rope_attention)(const RopeAppendArgs&, const AttentionArgs&, const CudaLaunch&) = nullptr;
-  bool (*fuses_rope_attention)(const RopeAppendArgs&, const AttentionArgs&, int64_t capacity,
-                               int64_t max_positions) = nullptr;
+  bool (*fuses_rope_attention)(const RopeAppendArgs&, const AttentionArgs&, const CudaLaunch&) = nullptr;
 
   void (*greedy)(const GreedyArgs&, const CudaLaunch&) = nullptr;
   size_t (*greedy_scratch)(int64_t capacity) = nullptr;
@@ -62,10 +68,15 @@ struct CudaKernels {
   bool (*supports_format)(const tensor::NumberFormat&) = nullptr;
   bool (*supports_attention)(const AttentionArgs&) = nullptr;
   bool (*fuses_matmul)(const MatmulArgs&) = nullptr;
-  size_t (*matmul_scratch)(const MatmulArgs&, int64_t capacity) = nullptr;
-  size_t (*attention_scratch)(const AttentionArgs&, int64_t capacity, int64_t max_positions) = nullptr;
+  size_t (*matmul_scratch)(const MatmulArgs&, const CudaLaunch&) = nullptr;  // a launch without its pointers
+  size_t (*attention_scratch)(const AttentionArgs&, const CudaLaunch&) = nullptr;
   // "tensor_one_row", "tensor_rows", "tensor_prompt", "any"
-  const char* (*matmul_kernel_name)(const MatmulArgs&, int64_t capacity) = nullptr;
+  const char* (*matmul_kernel_name)(const MatmulArgs&, const CudaLaunch&) = nullptr;
+
+  // Products that round their input to bf16 anyway may be given it so, by an op that can write it so.
+  bool (*takes_bf16)(const MatmulArgs&, const CudaLaunch&) = nullptr;
+  bool (*gives_bf16)(const MatmulArgs&, const CudaLaunch&) = nullptr;
+  bool (*attention_gives_bf16)(const AttentionArgs&, const CudaLaunch&) = nullptr;
 
   // Matrices that the kernels want in a layout of their own: its bytes (0: as the file has it), and the
   // kernel that makes it of an uploaded one. `to` takes the place of data, scales and biases.

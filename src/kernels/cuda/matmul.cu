@@ -9,11 +9,11 @@ namespace {
 
 enum class MatmulBody { any, one_row, rows, prompt };
 
-MatmulBody choose(const MatmulArgs& a, int64_t capacity) {
+MatmulBody choose(const MatmulArgs& a, const CudaLaunch& l) {
   if (a.precision != MatmulPrecision::bf16_inputs || !tile_layout(a.segments[0].weight).tiled)
     return MatmulBody::any;
-  if (supports_one_row(a, capacity)) return MatmulBody::one_row;
-  return supports_rows(a, capacity) ? MatmulBody::rows : MatmulBody::prompt;
+  if (supports_one_row(a, l)) return MatmulBody::one_row;
+  return supports_rows(a, l) ? MatmulBody::rows : MatmulBody::prompt;
 }
 
 __global__ void __launch_bounds__(kProductThreads)
@@ -36,9 +36,10 @@ PreparedRows prepare(const MatmulArgs& a, const CudaLaunch& l) {
 
 template <typename Format>
 void launch_tiled(const MatmulArgs& a, const CudaLaunch& l) {
-  const MatmulBody body = choose(a, l.capacity);
+  const MatmulBody body = choose(a, l);
   if (body == MatmulBody::one_row) return matmul_one_row<Format>(a, l);
-  const PreparedRows prepared = prepare(a, l);
+  const PreparedRows prepared =
+      l.bf16_in ? PreparedRows{reinterpret_cast<const __nv_bfloat16*>(a.x)} : prepare(a, l);
   if (body == MatmulBody::rows) return matmul_rows<Format>(a, prepared, l);
   matmul_prompt<Format>(a, prepared, l);
 }
@@ -71,13 +72,19 @@ bool fuses_matmul(const MatmulArgs& a) {
   return same;
 }
 
-size_t matmul_scratch(const MatmulArgs& a, int64_t capacity) {
-  const int64_t rows = choose(a, capacity) == MatmulBody::rows ? rows_scratch(a, capacity) : 0;
-  return static_cast<size_t>(prepared_bytes(a.columns, capacity) + rows);
+// The body for few rows can do without prepared ones, where there is no norm to apply: it sums them itself.
+bool takes_bf16(const MatmulArgs& a, const CudaLaunch& l) {
+  return choose(a, l) == MatmulBody::rows && a.norm_weight == nullptr;
+}
+bool gives_bf16(const MatmulArgs& a, const CudaLaunch& l) { return choose(a, l) == MatmulBody::rows; }
+
+size_t matmul_scratch(const MatmulArgs& a, const CudaLaunch& l) {
+  const int64_t rows = choose(a, l) == MatmulBody::rows ? rows_scratch(a, l.capacity) : 0;
+  return static_cast<size_t>(prepared_bytes(a.columns, l.capacity) + rows);
 }
 
-const char* matmul_kernel_name(const MatmulArgs& a, int64_t capacity) {
-  switch (choose(a, capacity)) {
+const char* matmul_kernel_name(const MatmulArgs& a, const CudaLaunch& l) {
+  switch (choose(a, l)) {
     case MatmulBody::one_row:
       return "tensor_one_row";
     case MatmulBody::rows:
@@ -91,7 +98,7 @@ const char* matmul_kernel_name(const MatmulArgs& a, int64_t capacity) {
 }
 
 void matmul(const MatmulArgs& a, const CudaLaunch& l) {
-  if (choose(a, l.capacity) == MatmulBody::any) return matmul_any(a, l);
+  if (choose(a, l) == MatmulBody::any) return matmul_any(a, l);
   const TileLayout layout = tile_layout(a.segments[0].weight);
 #define RAFTER_TRY_FORMAT(P, G, H)                                        \
   if (layout.planes == P && layout.groups == G && layout.half_pairs == H) \

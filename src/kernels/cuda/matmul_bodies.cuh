@@ -1,4 +1,5 @@
-// The bodies that matmul.cu chooses among, by format of the tiles.
+// The bodies that matmul.cu chooses among, by format of the tiles. supports_… also says no where a block gets
+// too little shared memory for the body; matmul_prompt runs everywhere.
 #pragma once
 
 #include "kernels/cuda/cuda_kernels.h"
@@ -10,10 +11,10 @@ namespace rafter::kernels::cuda {
 // One row.
 template <typename Format>
 void matmul_one_row(const MatmulArgs& a, const CudaLaunch& l);
-bool supports_one_row(const MatmulArgs& a, int64_t capacity);
+bool supports_one_row(const MatmulArgs& a, const CudaLaunch& l);
 
 // Up to 16 rows at a time. Scratch in bytes, behind the prepared rows.
-bool supports_rows(const MatmulArgs& a, int64_t capacity);
+bool supports_rows(const MatmulArgs& a, const CudaLaunch& l);
 int64_t rows_scratch(const MatmulArgs& a, int64_t capacity);
 template <typename Format>
 void matmul_rows(const MatmulArgs& a, const PreparedRows& prepared, const CudaLaunch& l);

@@ -6,6 +6,8 @@
 // Tried and slower: the next units in registers (at most 4 fit, 37 KB under way on an SM; the head of
 // llama3-8b ran at 2,670 GB/s), rings that are filled again only when half of them is used, and one tile at a
 // time for large matrices at 4 bits (instructions then take longer than the weights).
+#include <algorithm>
+
 #include <cuda_bf16.h>
 
 #include "kernels/cuda/async_copy.cuh"
@@ -14,24 +16,18 @@
 #include "kernels/cuda/matmul_bodies.cuh"
 #include "kernels/cuda/prepared_rows.cuh"
 #include "kernels/cuda/tile_product.cuh"
+#include "kernels/cuda/weight_ring.cuh"
 
 namespace rafter::kernels::cuda {
 namespace {
 
-// Stages of one unit of each of a block's tiles. Several tiles share what is not weights: inputs, waiting,
-// indices.
-template <typename Format, int kTiles>
-struct OneRowRing {
-  static constexpr int kStage = kTiles * Format::kUnitBytes;
-  static constexpr int kDepth = kStage <= 640 ? 8 : kStage <= 1280 ? 6 : kStage <= 2400 ? 4 : 3;
-  static constexpr int kWarpBytes = kDepth * kStage, kBytes = kWarpBytes * kProductWarps;
-  static constexpr int kBlocksPerProcessor = kBytes <= 56 * 1024 ? 3 : kBytes <= 80 * 1024 ? 2 : 1;
-};
+// The prepared row, behind the rings.
+int64_t row_bytes(int64_t columns) { return columns * 2 + columns / kSumColumns * 4; }
 
 template <typename Format, int kTiles>
 __global__ void __launch_bounds__(kProductThreads, kTiles <= 2 ? 3 : 2)
     one_row_kernel(const __grid_constant__ MatmulArgs a, int own_log2, int blocks) {
-  using Ring = OneRowRing<Format, kTiles>;
+  using Ring = WeightRing<Format, kTiles>;
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ float exchange[2][kTiles][kProductWarps][kTileRows], parts[kProductWarps];
   start_next();
@@ -135,23 +131,30 @@ __global__ void __launch_bounds__(kProductThreads, kTiles <= 2 ? 3 : 2)
 
 template <typename Format, int kTiles>
 void launch_one_row(const MatmulArgs& a, const CudaLaunch& l) {
-  using Ring = OneRowRing<Format, kTiles>;
+  using Ring = WeightRing<Format, kTiles>;
   const int own_log2 = own_log2_of(a, kTiles), blocks = all_blocks(a, own_log2);
   const int resident = l.multiprocessors * Ring::kBlocksPerProcessor;
   launch(one_row_kernel<Format, kTiles>, static_cast<unsigned>(blocks < resident ? blocks : resident),
-         kProductThreads, static_cast<size_t>(Ring::kBytes + a.columns * 2 + a.columns / kSumColumns * 4),
-         l.stream, a, own_log2, blocks);
+         kProductThreads, static_cast<size_t>(Ring::kBytes + row_bytes(a.columns)), l.stream, a, own_log2,
+         blocks);
 }
 
-// Tiles at once: what a multiprocessor with the most blocks has to do, in units of one tile by itself;
-// another tile beside it costs about 0.8.
-int choose_tiles(const MatmulArgs& a, int multiprocessors) {
+bool fits(const MatmulArgs& a, int tiles, const CudaLaunch& l) {
+  constexpr int64_t kStaticBytes = 6 * 1024;
+  const TileLayout layout = tile_layout(a.segments[0].weight);
+  const int at_once = layout.planes == 0 ? std::min(tiles, 2) : tiles;  // as matmul_one_row launches it
+  return rings_bytes(layout.unit_bytes(), at_once) + row_bytes(a.columns) + kStaticBytes <= l.shared_bytes;
+}
+
+// Tiles at once, 0 if no number of them fits: what a multiprocessor with the most blocks has to do, in units
+// of one tile by itself; another tile beside it costs about 0.8.
+int choose_tiles(const MatmulArgs& a, const CudaLaunch& l) {
   int best = 0;
   float best_cost = 0;
   for (const int tiles : {4, 2, 1}) {
-    if (a.epilogue == MatmulEpilogue::swiglu && tiles == 1) continue;
+    if ((a.epilogue == MatmulEpilogue::swiglu && tiles == 1) || !fits(a, tiles, l)) continue;
     const int blocks = all_blocks(a, own_log2_of(a, tiles));
-    const auto rounds = static_cast<float>((blocks + multiprocessors - 1) / multiprocessors);
+    const auto rounds = static_cast<float>((blocks + l.multiprocessors - 1) / l.multiprocessors);
     const float cost = rounds * (0.2F + 0.8F * static_cast<float>(tiles));
     if (best == 0 || cost < best_cost) best = tiles, best_cost = cost;
   }
@@ -160,14 +163,14 @@ int choose_tiles(const MatmulArgs& a, int multiprocessors) {
 
 }  // namespace
 
-bool supports_one_row(const MatmulArgs& a, int64_t capacity) {
-  constexpr int64_t kMostColumns = 20480;  // what fits into shared memory beside the rings
-  return capacity == 1 && a.columns <= kMostColumns;
+bool supports_one_row(const MatmulArgs& a, const CudaLaunch& l) {
+  constexpr int64_t kMostColumns = 20480;  // beyond, blocks are few that prepare the row
+  return l.capacity == 1 && a.columns <= kMostColumns && choose_tiles(a, l) > 0;
 }
 
 template <typename Format>
 void matmul_one_row(const MatmulArgs& a, const CudaLaunch& l) {
-  const int tiles = choose_tiles(a, l.multiprocessors);
+  const int tiles = choose_tiles(a, l);
   if constexpr (Format::kHasCodes) {
     if (tiles == 4) return launch_one_row<Format, 4>(a, l);
   }

@@ -2,6 +2,8 @@
 // an SM, so that one computes while the other waits. Weights and inputs go through a ring in shared memory
 // that the whole block shares; weights are expanded in registers, unit by unit. The sums of whole slices wait
 // in shared memory: they change 8 times in all.
+#include <type_traits>
+
 #include <cuda_bf16.h>
 
 #include "kernels/cuda/async_copy.cuh"
@@ -18,19 +20,23 @@ constexpr int kThreads = 256, kRows = 64, kTiles = 8;  // of the block; tiles of
 constexpr int kWarpTiles = 2, kWarpRowTiles = 4;       // of a warp; rows in tiles of 8
 constexpr int kSums = kWarpTiles * kWarpRowTiles * 4;  // a thread's
 
+// A stage holds a unit of all tiles of the block; GPUs with little shared memory have one stage fewer.
 template <typename Format>
 struct Stage {
   static constexpr int kWeights = kTiles * Format::kUnitBytes, kInputs = kRows * kUnitColumns * 2;
-  static constexpr int kStages = Format::kHasCodes ? 4 : 3;
   static constexpr int kBytes = kWeights + kInputs + 2 * kRows * 4;
+  static constexpr int kSumsBytes = kSums * kThreads * 4;
+  static constexpr int kMostStages = Format::kHasCodes ? 4 : 3;
+  static constexpr int kLeastStages =
+      kMostStages * kBytes + kSumsBytes <= kLeastSharedBytes ? kMostStages : kMostStages - 1;
+  static_assert(kLeastStages * kBytes + kSumsBytes <= kLeastSharedBytes);
   static constexpr int kChunks = kWeights / 16, kChunksPerThread = (kChunks + kThreads - 1) / kThreads;
 };
 
-template <typename Format>
+template <typename Format, int kStages>
 __global__ void __launch_bounds__(kThreads, Format::kPlanes == 2 ? 1 : 2)
     prompt_kernel(const __grid_constant__ MatmulArgs a, const __grid_constant__ PreparedRows prepared) {
   using S = Stage<Format>;
-  constexpr int kStages = S::kStages;
   extern __shared__ __align__(128) uint8_t shared[];
   start_next();
   const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, g = lane / 4, t = lane % 4;
@@ -170,8 +176,15 @@ void matmul_prompt(const MatmulArgs& a, const PreparedRows& prepared, const Cuda
   for (int s = 0; s < (gated ? 1 : a.segment_count); ++s)
     blocks += (a.segments[s].weight.rows + outputs - 1) / outputs;
   const dim3 grid(static_cast<unsigned>((l.capacity + kRows - 1) / kRows), static_cast<unsigned>(blocks));
-  constexpr size_t kShared = Stage<Format>::kStages * Stage<Format>::kBytes + kSums * kThreads * 4;
-  launch(prompt_kernel<Format>, grid, kThreads, kShared, l.stream, a, prepared);
+  using S = Stage<Format>;
+  const auto launch_with = [&](auto stages) {
+    constexpr int kStages = decltype(stages)::value, kShared = kStages * S::kBytes + S::kSumsBytes;
+    if (kShared > l.shared_bytes) return false;
+    launch(prompt_kernel<Format, kStages>, grid, kThreads, kShared, l.stream, a, prepared);
+    return true;
+  };
+  if (!launch_with(std::integral_constant<int, S::kMostStages>{}))
+    launch_with(std::integral_constant<int, S::kLeastStages>{});
 }
 
 RAFTER_FOR_TILE_FORMATS(RAFTER_INSTANTIATE_MATMUL_PROMPT)

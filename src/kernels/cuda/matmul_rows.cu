@@ -5,6 +5,8 @@
 //
 // Tried and slower: all slices of one tile in a block, as for one row. Each block then reads all of the rows:
 // for the down projection of llama3-8b twice the weights' bytes.
+// And rounding the floats of rows without a norm here instead of in a launch before: the kernel's code grows,
+// which costs every product up to 1 µs, and a slice of floats is twice the bytes.
 #include <cuda_bf16.h>
 
 #include "kernels/cuda/async_copy.cuh"
@@ -13,27 +15,43 @@
 #include "kernels/cuda/matmul_bodies.cuh"
 #include "kernels/cuda/prepared_rows.cuh"
 #include "kernels/cuda/tile_product.cuh"
+#include "kernels/cuda/weight_ring.cuh"
 
 namespace rafter::kernels::cuda {
 namespace {
 
 constexpr int kSlices = kProductWarps;
 
-template <typename Format, int kTiles>
-struct RowsRing {
-  static constexpr int kStage = kTiles * Format::kUnitBytes;
-  static constexpr int kDepth = kStage <= 640 ? 8 : kStage <= 1280 ? 6 : kStage <= 2400 ? 4 : 3;
-  static constexpr int kWarpBytes = kDepth * kStage, kBytes = kWarpBytes * kProductWarps;
-};
-
 // A slice of the rows in shared memory: [unit][row] 128 bytes of inputs, halves swapped in odd rows against
 // bank conflicts; then [32 columns][row] sums.
-template <int kRows>
-__host__ __device__ constexpr int slice_bytes(int units) {
-  return units * kRows * (kUnitColumns * 2 + 2 * 4);
-}
+constexpr int slice_bytes(int rows, int units) { return units * rows * (kUnitColumns * 2 + 2 * 4); }
 int most_slice_units(int64_t columns) {
   return static_cast<int>((columns / kUnitColumns + kSlices - 1) / kSlices);
+}
+
+// Where in the slice the 16 bytes at byte `at` of a row's unit are.
+template <int kRows>
+__device__ inline int input_at(int unit, int row, int at) {
+  return (unit * kRows + row) * 128 + (at ^ (row & 1) << 6);
+}
+
+// The sums of a slice's inputs, for rows that come without: in the order of RowPreparer.
+template <int kRows>
+__device__ void sum_slice(const uint8_t* x, int units, uint8_t* x_sums) {
+#pragma unroll 1
+  for (int part = threadIdx.x; part < units * kRows * 8; part += kProductThreads) {  // of 8 columns
+    const int unit = part / (kRows * 8), row = part / 8 % kRows;
+    const uint4 values = *reinterpret_cast<const uint4*>(x + input_at<kRows>(unit, row, part % 8 * 16));
+    float sum = 0;
+    for (const uint32_t pair : {values.x, values.y, values.z, values.w}) {
+      sum += __uint_as_float(pair << 16);
+      sum += __uint_as_float(pair & 0xFFFF0000);
+    }
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    if (part % 4 == 0)
+      *reinterpret_cast<float*>(x_sums + ((2 * unit + part % 8 / 4) * kRows + row) * 4) = sum;
+  }
 }
 
 // Leaves a warp's sums of a slice in scratch, [slice][sum][lane] of the group of tiles, as the warp holds
@@ -63,8 +81,9 @@ __device__ bool add_slices(float* partial, int32_t* counters, int64_t group, int
 template <typename Format, int kTiles, int kRowTiles>
 __global__ void __launch_bounds__(kProductThreads, 2)
     rows_kernel(const __grid_constant__ MatmulArgs a, const __grid_constant__ PreparedRows prepared,
-                int own_log2, int blocks, int block_slices, float* partial, int32_t* counters) {
-  using Ring = RowsRing<Format, kTiles>;
+                int own_log2, int blocks, int block_slices, float* partial, int32_t* counters,
+                bool bf16_out) {
+  using Ring = WeightRing<Format, kTiles>;
   constexpr int kRows = 8 * kRowTiles;
   extern __shared__ __align__(128) uint8_t shared[];
   start_next();
@@ -118,12 +137,12 @@ __global__ void __launch_bounds__(kProductThreads, 2)
   uint8_t* const x_sums = x + count * kRows * 128;
   for (int i = threadIdx.x; i < count * kRows * 8; i += kProductThreads) {
     const int unit = i / (kRows * 8), row = i / 8 % kRows, at = i % 8 * 16;
-    copy_async(x + (unit * kRows + row) * 128 + (at ^ (row & 1) << 6),
+    copy_async(x + input_at<kRows>(unit, row, at),
                prepared.x + int64_t{first_row + (row < rows ? row : 0)} * a.columns +
                    (begin + unit) * kUnitColumns + at / 2,
                row < rows ? 16 : 0);
   }
-  if constexpr (Format::kHasCodes) {
+  if (Format::kHasCodes && prepared.sums != nullptr) {
     for (int i = threadIdx.x; i < count * 2 * (kRows / 4); i += kProductThreads) {
       const int sum = i / (kRows / 4), row = i % (kRows / 4) * 4;
       copy_async(x_sums + (sum * kRows + row) * 4,
@@ -133,6 +152,10 @@ __global__ void __launch_bounds__(kProductThreads, 2)
   commit_copies();
   wait_copies<0>();
   __syncthreads();
+  if (Format::kHasCodes && prepared.sums == nullptr) {
+    sum_slice<kRows>(x, count, x_sums);
+    __syncthreads();
+  }
   if (!has_tiles) return;
 
   constexpr int kSums = kTiles * kRowTiles * 4;
@@ -158,8 +181,7 @@ __global__ void __launch_bounds__(kProductThreads, 2)
         [&](int tile) { return SharedUnit<Format>{stage + tile * Format::kUnitBytes, lane}; },
         [&](int r, int half) {
           const int row = r * 8 + g;
-          return *reinterpret_cast<const uint4*>(x + (unit * kRows + row) * 128 +
-                                                 ((half * 64 + t * 16) ^ (row & 1) << 6));
+          return *reinterpret_cast<const uint4*>(x + input_at<kRows>(unit, row, half * 64 + t * 16));
         },
         [&](int r, int half) {
           return *reinterpret_cast<const float2*>(x_sums + ((2 * unit + half) * kRows + r * 8 + 2 * t) * 4);
@@ -191,7 +213,11 @@ __global__ void __launch_bounds__(kProductThreads, 2)
                            ? sums[(tile + kTiles / 2) % kTiles][i / 4][i % 4]
                            : 0;
       const float residual = a.epilogue == MatmulEpilogue::add ? a.residual[at] : 0;
-      segment.out[at] = finished(a, segment, n, sums[tile][i / 4][i % 4], up, residual);
+      const float value = finished(a, segment, n, sums[tile][i / 4][i % 4], up, residual);
+      if (bf16_out)
+        reinterpret_cast<__nv_bfloat16*>(segment.out)[at] = __float2bfloat16_rn(value);
+      else
+        segment.out[at] = value;
     }
   }
 }
@@ -202,36 +228,48 @@ void launch_rows(const MatmulArgs& a, const PreparedRows& prepared, const CudaLa
   const int own_log2 = own_log2_of(a, kTiles), blocks = all_blocks(a, own_log2);
   const int groups = (blocks + kProductWarps - 1) / kProductWarps,
             units = static_cast<int>(a.columns / kUnitColumns);
-  constexpr int kMostShared = 200 * 1024;  // an H100's; others take slices
   const bool whole = groups >= l.multiprocessors * 3 / 4 &&
-                     RowsRing<Format, kTiles>::kBytes + slice_bytes<kRows>(units) <= kMostShared;
+                     WeightRing<Format, kTiles>::kBytes + slice_bytes(kRows, units) <= l.shared_bytes;
   const int slices = whole ? kSlices : 1;
   const dim3 grid(static_cast<unsigned>(whole ? groups : groups * kSlices),
                   static_cast<unsigned>((l.capacity + kRows - 1) / kRows));
-  const auto shared = static_cast<size_t>(RowsRing<Format, kTiles>::kBytes +
-                                          slice_bytes<kRows>(whole ? units : most_slice_units(a.columns)));
+  const auto shared = static_cast<size_t>(WeightRing<Format, kTiles>::kBytes +
+                                          slice_bytes(kRows, whole ? units : most_slice_units(a.columns)));
   auto* const partial = reinterpret_cast<float*>(l.scratch + prepared_bytes(a.columns, l.capacity));
   launch(rows_kernel<Format, kTiles, kRowTiles>, grid, kProductThreads, shared, l.stream, a, prepared,
-         own_log2, blocks, slices, partial, l.counters);
+         own_log2, blocks, slices, partial, l.counters, l.bf16_out);
+}
+
+int row_tiles(int64_t capacity) { return capacity <= 8 ? 1 : 2; }
+
+// With a slice of the rows.
+bool fits(const MatmulArgs& a, int tiles, const CudaLaunch& l) {
+  const int unit_bytes = tile_layout(a.segments[0].weight).unit_bytes();
+  return rings_bytes(unit_bytes, tiles) +
+             slice_bytes(8 * row_tiles(l.capacity), most_slice_units(a.columns)) <=
+         l.shared_bytes;
+}
+
+// Tiles of a warp, 0 if no number of them fits: two, unless that leaves multiprocessors without work.
+int choose_tiles(const MatmulArgs& a, const CudaLaunch& l) {
+  const bool gated = a.epilogue == MatmulEpilogue::swiglu;
+  if ((gated || all_blocks(a, own_log2_of(a, 2)) >= l.multiprocessors * 3 / 4) && fits(a, 2, l)) return 2;
+  return !gated && fits(a, 1, l) ? 1 : 0;
 }
 
 template <typename Format, int kRowTiles>
 void launch_rows(const MatmulArgs& a, const PreparedRows& prepared, const CudaLaunch& l) {
-  // Two tiles a warp, unless that leaves multiprocessors without work.
-  const int blocks = all_blocks(a, own_log2_of(a, 2));
-  if (a.epilogue == MatmulEpilogue::swiglu || blocks >= l.multiprocessors * 3 / 4)
-    return launch_rows<Format, 2, kRowTiles>(a, prepared, l);
+  if (choose_tiles(a, l) == 2) return launch_rows<Format, 2, kRowTiles>(a, prepared, l);
   launch_rows<Format, 1, kRowTiles>(a, prepared, l);
 }
 
 }  // namespace
 
-bool supports_rows(const MatmulArgs& a, int64_t capacity) {
-  constexpr int64_t kMostRows = 32;        // beyond, tiles of 64 rows read the weights fewer times
-  constexpr int64_t kMostColumns = 32768;  // what fits into shared memory
+bool supports_rows(const MatmulArgs& a, const CudaLaunch& l) {
+  constexpr int64_t kMostRows = 32;  // beyond, tiles of 64 rows read the weights fewer times
   int64_t tiles = 0;
   for (int s = 0; s < a.segment_count; ++s) tiles += tiles_of(a, s);
-  return capacity <= kMostRows && a.columns <= kMostColumns && tiles * 2 <= kLaunchCounters;
+  return l.capacity <= kMostRows && tiles * 2 <= kLaunchCounters && choose_tiles(a, l) > 0;
 }
 
 // Every row tile's sums of every slice.
@@ -246,7 +284,7 @@ int64_t rows_scratch(const MatmulArgs& a, int64_t capacity) {
 
 template <typename Format>
 void matmul_rows(const MatmulArgs& a, const PreparedRows& prepared, const CudaLaunch& l) {
-  if (l.capacity <= 8) return launch_rows<Format, 1>(a, prepared, l);
+  if (row_tiles(l.capacity) == 1) return launch_rows<Format, 1>(a, prepared, l);
   launch_rows<Format, 2>(a, prepared, l);
 }
 

@@ -1,8 +1,9 @@
 // The inputs of a product as the tensor cores take them: rows of bf16, normed first if the op says so, and
 // per 32 columns the sum of the rounded values, for the biases of affine codes.
 //
-// Made by prepare_kernel into the scratch of the launch, or by each block of a product of few rows for
-// itself: by the same code with the same number of threads, so with the same bits.
+// Made by prepare_kernel into the scratch of the launch, or by each block of a product of one row for itself:
+// by the same code with the same number of threads, so with the same bits. Products of few rows also take
+// rounded rows without sums.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -16,7 +17,7 @@ constexpr int kSumColumns = 32;
 
 struct PreparedRows {
   const __nv_bfloat16* x = nullptr;  // [rows, K]
-  const float* sums = nullptr;       // [K / 32, sums_stride]
+  const float* sums = nullptr;       // [K / 32, sums_stride], or null: not made
   int64_t sums_stride = 0;           // rows, a multiple of the row tile
 };
 
