@@ -71,8 +71,8 @@ template <int64_t kBytes>
 
 template <class Format>
 [[gnu::always_inline]] inline void fetch_scales(const CodeRow& row, const CodeRows& rows) {
-  if constexpr (Format::kStepScaleBytes > 0) {
-    __builtin_prefetch(row.scales + kFetchScales);
+  if constexpr (Format::kStepScaleBytes > 0) __builtin_prefetch(row.scales + kFetchScales);
+  if constexpr (Format::Input::kBiases == Biases::per_row) {
     __builtin_prefetch(row.scales + (rows.biases - rows.scales) + kFetchScales);
   }
 }
@@ -87,10 +87,11 @@ void fetch_run(const MatmulRun& run) {
   for (int i = 0; i < kCodeStreams; ++i) {
     const CodeRow row = rows[run.begin + i * part];
     for (int64_t offset = 0; offset < ahead; offset += 64) __builtin_prefetch(row.data + offset);
-    if (Format::kStepScaleBytes == 0) continue;
-    for (int64_t offset = 0; offset < kFetchScales; offset += 64) {
-      __builtin_prefetch(row.scales + offset);
-      __builtin_prefetch(row.biases + offset);
+    if constexpr (Format::kStepScaleBytes > 0) {
+      for (int64_t offset = 0; offset < kFetchScales; offset += 64) __builtin_prefetch(row.scales + offset);
+    }
+    if constexpr (Format::Input::kBiases == Biases::per_row) {
+      for (int64_t offset = 0; offset < kFetchScales; offset += 64) __builtin_prefetch(row.biases + offset);
     }
   }
 }
