@@ -77,9 +77,8 @@ template <class Format>
   }
 }
 
-// What the first rows of a run of columns would have asked for.
-template <class Format>
-void fetch_run(const MatmulRun& run) {
+// What the first rows of a run of columns would have asked for, whatever their format.
+inline void fetch_run(const MatmulRun& run) {
   if (run.weight == nullptr) return;
   const CodeRows rows(*run.weight);
   const int64_t part = (run.end - run.begin) / kCodeStreams;
@@ -87,11 +86,10 @@ void fetch_run(const MatmulRun& run) {
   for (int i = 0; i < kCodeStreams; ++i) {
     const CodeRow row = rows[run.begin + i * part];
     for (int64_t offset = 0; offset < ahead; offset += 64) __builtin_prefetch(row.data + offset);
-    if constexpr (Format::kStepScaleBytes > 0) {
-      for (int64_t offset = 0; offset < kFetchScales; offset += 64) __builtin_prefetch(row.scales + offset);
-    }
-    if constexpr (Format::Input::kBiases == Biases::per_row) {
-      for (int64_t offset = 0; offset < kFetchScales; offset += 64) __builtin_prefetch(row.biases + offset);
+    const std::byte* const apart[] = {row.scales, row.biases};
+    for (const std::byte* from : apart) {
+      if (from == nullptr) continue;
+      for (int64_t offset = 0; offset < kFetchScales; offset += 64) __builtin_prefetch(from + offset);
     }
   }
 }
@@ -105,7 +103,7 @@ template <class Format, int kMostRows, class Body>
   const int64_t last = (work.end - work.begin) / kCodeStreams - kFetchCodes / rows.row_bytes - 1;
   const int64_t fetch_at = work.foresight == nullptr ? -1 : work.begin + (last > 0 ? last : 0);
   for_streams<kCodeStreams, kMostRows>(work, [&](const int64_t* n, auto streams, int64_t first, auto count) {
-    if (n[0] == fetch_at && first == 0) fetch_run<Format>(work.foresight->next());
+    if (n[0] == fetch_at && first == 0) fetch_run(work.foresight->next());
     multiply(work, rows, n, streams, first, count);
   });
 }
