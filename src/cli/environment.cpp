@@ -7,6 +7,8 @@ namespace {
 
 constexpr EnvironmentVariable kVariables[] = {
     {"RAFTER_ISA", "kernels to use: portable, avx2 or avx512 (default: the best this machine has)"},
+    {"RAFTER_GPU_SHARED_BYTES",
+     "bytes of shared memory that a GPU's block may use, for trying what a smaller GPU runs (default: all)"},
     {"XDG_CACHE_HOME", "rafter keeps its registry and history in rafter/ below it (default: ~/.cache)"},
     {"HF_HUB_CACHE", "the Hugging Face cache: `rafter get` fills it, `rafter scan` looks at it"},
     {"HF_HOME", "where that is hub/, when HF_HUB_CACHE is not set (default: ~/.cache/huggingface)"},
@@ -25,7 +27,7 @@ std::span<const EnvironmentVariable> environment_variables() { return kVariables
 std::string environment_help() {
   std::string text = "Environment variables:\n";
   for (const EnvironmentVariable& variable : kVariables) {
-    text += fmt::format("  {:<16} {}\n", variable.name, variable.meaning);
+    text += fmt::format("  {:<24} {}\n", variable.name, variable.meaning);
   }
   return text;
 }
