@@ -8,8 +8,8 @@
 //           is read as zeros with weight 0, never where it lies.
 //
 // Against fp32 products of the same cache (8 query heads per kv head, 128 dims): half the products, no
-// widening. From memory it is still far from a raw read: 24 GB/s of a cache of 4096 positions became 26 to 30 (rows
-// of a block are fetched a line at a time).
+// widening. From memory it is still far from a raw read: 24 GB/s of a cache of 4096 positions became 26 to 30
+// (rows of a block are fetched a line at a time).
 #pragma once
 
 #include "kernels/cpu/attention_source-inl.h"
