@@ -65,6 +65,7 @@ void multiply_bits(const MatmulColumns& work) {
   MatmulColumns part = work;
   part.weight = &unpacked;
   part.begin = 0;
+  part.foresight = nullptr;  // what comes after a part is unpacked first
   part.scratch = work.scratch + (step * columns + 63) / 64 * 64;
   for (int64_t n = work.begin; n < work.end; n += step) {
     unpacked.rows = part.end = work.end - n < step ? work.end - n : step;

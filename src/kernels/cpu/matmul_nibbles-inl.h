@@ -8,11 +8,12 @@
 // x. After the last step come (Biases::per_row) the groups' biases times the sums of x over the groups, then
 // lanes are folded in halves. x is padded with zeros to a whole step.
 //
-// Speed from cache (q4g64, K 1536, one core): 66 GB/s of weights with one row of x, and 81 % of the peak of
+// Speed from cache (q4g64, K 1536, one core): 50 GB/s of weights with one row of x, and 81 % of the peak of
 // the instruction with eight rows. Tried and lost: integer dot products with x as two signed bytes (vpdpbusd)
-// take 8 products as well and 4 more instructions per 256 columns and row to combine, convert and scale: as
-// fast with one row, but 66 % of that peak with eight, and small inputs beside large ones lose bits. Codes as
-// 128 + code (or-ing them into the significand of 128.0) instead of a lookup: as fast, less exact.
+// take 8 products as well, fewer instructions per code (66 GB/s with one row, which memory does not feed:
+// both read W as fast as it comes) and 4 more per 256 columns and row of x to combine, convert and scale: 66
+// % of that peak with eight rows, and small inputs beside large ones lose bits. Codes as 128 + code (or-ing
+// them into the significand of 128.0) instead of a lookup: as fast, less exact.
 #pragma once
 
 #include "kernels/cpu/matmul_codes-inl.h"
